@@ -1,0 +1,51 @@
+# One front door: CI and people call the same targets.
+PYTHON ?= python3
+VENV   ?= .venv
+BIN     = $(VENV)/bin
+STAMP   = $(VENV)/.installed
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test check fix test-slow validate bench docs serve clean
+
+help: ## what can be made
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 14
+
+$(STAMP): pyproject.toml
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --upgrade 'pip>=25.1'
+	$(BIN)/python -m pip install --quiet --editable . --group dev
+	@touch $@
+
+demo: $(STAMP) ## set up, then size Llama-3-70B on 4x8 H100
+	$(BIN)/trainfit recommend-setup --model llama-3-70b --hardware "4x8 H100-80GB" --method full --sequence-length 8k
+
+test: $(STAMP) ## set up, then everything that must pass
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+	$(BIN)/python -m pytest -m "not slow" --cov --cov-report=term:skip-covered
+
+check: test ## the same as test
+
+fix: $(STAMP) ## format, and mend what can be mended
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+test-slow: $(STAMP) ## whole spaces, large samples
+	$(BIN)/python -m pytest -m slow
+
+validate: $(STAMP) ## hold the estimator against the facts it ships, rewrite docs/accuracy.md
+	$(BIN)/python -m tests.validation all
+
+bench: $(STAMP) ## ratios on this machine, in one run
+	$(BIN)/python -m benchmarks
+
+docs: $(STAMP) ## regenerate what is generated (README answers, schemas, pages)
+	$(BIN)/python -m tests.generate
+
+serve: $(STAMP) ## MCP over HTTP and /v1 on loopback
+	$(BIN)/python server.py --http
+
+clean: ## remove the environment and caches
+	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .coverage .hypothesis dist

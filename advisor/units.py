@@ -1,0 +1,75 @@
+"""Bytes inside, GiB and GB at the door: the only module where a unit factor stands.
+
+Memory that software reports is counted in GiB (2^30 bytes); memory and bandwidth that vendors print are
+counted in GB (10^9 bytes). Inside TrainFit there are only bytes, bytes per second, FLOP and seconds.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+KIB: Final = 1024
+MIB: Final = 1024**2
+GIB: Final = 1024**3
+TIB: Final = 1024**4
+GB: Final = 10**9
+TERA: Final = 10**12
+MILLION: Final = 10**6
+BILLION: Final = 10**9
+
+_COUNT_SUFFIX: Final = {"k": 1024, "m": 1024**2}
+_COUNT: Final = re.compile(r"(\d+(?:\.\d+)?)\s*([km])", re.IGNORECASE)
+
+
+def gib(number: float) -> int:
+    """Bytes in ``number`` GiB."""
+    return round(number * GIB)
+
+
+def gb(number: float) -> int:
+    """Bytes in ``number`` GB (10^9)."""
+    return round(number * GB)
+
+
+def as_gib(count_bytes: float) -> float:
+    """Bytes as a number of GiB."""
+    return count_bytes / GIB
+
+
+def format_bytes(count_bytes: float) -> str:
+    """Bytes as text in GiB, or MiB when small: ``"20.6 GiB"``."""
+    if abs(count_bytes) < GIB / 10:
+        return f"{count_bytes / MIB:,.1f} MiB"
+    if abs(count_bytes) >= 10_000 * GIB:
+        return f"{count_bytes / TIB:,.1f} TiB"
+    return f"{count_bytes / GIB:,.1f} GiB"
+
+
+def format_count(number: float) -> str:
+    """Parameters or tokens as text: ``"70.6 B"``, ``"124.4 M"``."""
+    if number >= BILLION:
+        return f"{number / BILLION:,.1f} B"
+    if number >= MILLION:
+        return f"{number / MILLION:,.1f} M"
+    return f"{number:,.0f}"
+
+
+def format_seconds(seconds: float) -> str:
+    """A duration as text in the unit a person would use."""
+    if seconds < 1:
+        return f"{seconds * 1000:,.0f} ms"
+    if seconds < 120:  # noqa: PLR2004 - two minutes read better as seconds
+        return f"{seconds:,.1f} s"
+    if seconds < 172_800:  # noqa: PLR2004 - two days read better as hours
+        return f"{seconds / 3600:,.1f} h"
+    return f"{seconds / 86_400:,.1f} days"
+
+
+def parse_token_count(text: str) -> int | None:
+    """A count written as ``"8k"``, ``"128K"`` or ``"1M"`` (multiples of 1,024); None when it is not one."""
+    match = _COUNT.fullmatch(text.strip())
+    if match is None:
+        return None
+    number = float(match[1]) * _COUNT_SUFFIX[match[2].lower()]
+    return int(number) if number.is_integer() else None
