@@ -1,0 +1,256 @@
+"""What the tools answer. All figures are bytes (int) and seconds; text formats GiB in one place (words.py)."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from pydantic import Field
+
+from advisor.types.architecture import ParameterCount
+from advisor.types.base import Value
+from advisor.types.case import Assumption, Layout
+
+Verdict = Literal["comfortable", "fits", "tight", "does_not_fit", "invalid", "needs_info"]
+Evidence = Literal["verified", "known", "assumed"]
+
+
+class SymbolValue(Value):
+    """A letter in a formula: meaning, unit and value in this case."""
+
+    symbol: str
+    meaning: str
+    unit: str
+    value: float
+
+
+class TermValue(Value):
+    """One line of the breakdown, on the rank and stage that binds."""
+
+    name: str
+    slot: str
+    bytes: int
+    formula: str
+    substituted: str
+    symbols: tuple[str, ...]
+    source: str
+    phases: tuple[str, ...]
+
+
+class PhaseValue(Value):
+    """Memory alive in one phase of a step on the binding stage."""
+
+    phase: str
+    bytes: int
+
+
+class StageValue(Value):
+    """One pipeline stage, or a run of equal ones."""
+
+    stage: int
+    layers: int
+    in_flight: float = Field(description="micro-batches whose activations are alive")
+    parameters: int = Field(description="parameters one rank of the stage holds before ZeRO divides them")
+    peak_bytes: int
+    phase: str
+
+
+class Binding(Value):
+    """What decides the peak."""
+
+    stage: int
+    phase: str
+    term: str
+
+
+class Activations(Value):
+    """Activation memory of the binding stage."""
+
+    saved_bytes: int
+    loss_bytes: int
+    working_set_bytes: int
+    per_layer_bytes: int
+
+
+class Parameters(Value):
+    """Parameter counts of the job."""
+
+    total: int
+    trainable: int
+    active: int
+    per_rank: int
+
+
+class Host(Value):
+    """Memory the node itself needs."""
+
+    cpu_bytes_per_node: int
+    nvme_bytes_per_node: int
+    verdict: Verdict
+
+
+class Time(Value):
+    """Speed of the layout. None where the timing model does not answer yet."""
+
+    step_time_s: float | None = None
+    tokens_per_s: float | None = None
+    mfu: float | None = None
+    mfu_convention: str = ""
+    days: float | None = None
+    cost: float | None = None
+    note: str = ""
+
+
+class NextCall(Value):
+    """A complete call that would answer the obvious next question."""
+
+    tool: str
+    arguments: dict[str, Any]
+    why: str
+
+
+class MemoryAnswer(Value):
+    """The answer of ``estimate_memory``."""
+
+    verdict: Verdict
+    peak_bytes: int = Field(description="expected peak of allocated memory on the worst rank")
+    peak_bytes_low: int
+    peak_bytes_high: int
+    reserved_bytes: int = Field(description="expected peak that the allocator reserves")
+    usable_bytes: int = Field(description="driver's total less context, NCCL and other memory outside PyTorch")
+    margin_bytes: int = Field(description="usable less reserved; negative when it does not fit")
+    evidence: Evidence
+    binding: Binding
+    terms: tuple[TermValue, ...]
+    symbols: tuple[SymbolValue, ...]
+    activations: Activations
+    stages: tuple[StageValue, ...]
+    phases: tuple[PhaseValue, ...]
+    parameters: Parameters
+    host: Host
+    time: Time
+    layout: Layout
+    assumptions: tuple[Assumption, ...]
+    warnings: tuple[str, ...]
+    next_calls: tuple[NextCall, ...]
+    versions: dict[str, str]
+
+
+class Comparison(Value):
+    """A check with both sides: how close it was."""
+
+    what: str
+    left: float
+    operator: Literal["<=", "<", ">=", ">", "=="]
+    right: float
+    unit: str
+    holds: bool
+
+
+class Step(Value):
+    """One lever on the way from plain data parallelism to the recommended layout."""
+
+    id: str = Field(description="the rule that the step follows")
+    question: str
+    lever: str
+    from_: str = Field(alias="from", serialization_alias="from", description="the lever's value before")
+    to: str
+    before: int = Field(description="peak bytes before")
+    after: int = Field(description="peak bytes after")
+    before_terms: dict[str, int] = Field(default_factory=dict, description="bytes by slot before")
+    after_terms: dict[str, int] = Field(default_factory=dict, description="bytes by slot after")
+    share_of_step: float | None = None
+    because: str
+    why_not_less: str
+    why_not_more: str
+    comparisons: tuple[Comparison, ...] = ()
+    sources: tuple[str, ...] = ()
+
+
+class Alternative(Value):
+    """Another layout, with what it would cost."""
+
+    layout: Layout
+    rung: str
+    peak_bytes: int
+    fits: bool
+    cost: float = Field(description="relative cost; the winner is 1.0")
+    why: str
+
+
+class Suggestion(Value):
+    """A change to the training itself: verified, offered, never applied."""
+
+    change: dict[str, Any]
+    what: str
+    peak_bytes: int
+    fits: bool
+    changes: str = Field(description="what it changes about the training")
+
+
+class Searched(Value):
+    """What the search looked at."""
+
+    layouts: int
+    legal: int
+    fitting: int
+    rungs: tuple[str, ...]
+    seconds: float | None = None
+
+
+class SetupAnswer(Value):
+    """The answer of ``recommend_setup``."""
+
+    verdict: Verdict
+    layout: Layout
+    framework: str
+    rung: str
+    steps: tuple[Step, ...]
+    estimate: MemoryAnswer
+    alternatives: tuple[Alternative, ...]
+    next_rung: Alternative | None
+    fastest: Alternative | None
+    searched: Searched
+    suggestions: tuple[Suggestion, ...]
+    assumptions: tuple[Assumption, ...]
+    warnings: tuple[str, ...]
+    next_calls: tuple[NextCall, ...]
+    versions: dict[str, str]
+
+
+class ModelAnswer(Value):
+    """The answer of ``describe_model``."""
+
+    name: str
+    model_type: str
+    exact: bool
+    notes: tuple[str, ...]
+    parameters: ParameterCount
+    layers: int
+    hidden: int
+    vocab: int
+    max_positions: int
+    flops_per_token_forward: int = Field(description="matmul FLOP of one token's forward pass, attention at 4,096")
+    checkpoint_bytes: int = Field(description="bf16 checkpoint on disk")
+    architecture: dict[str, Any]
+    versions: dict[str, str]
+
+
+class CatalogEntry(Value):
+    """One thing the catalog knows."""
+
+    id: str
+    kind: str
+    title: str
+    aliases: tuple[str, ...] = ()
+    facts: dict[str, Any] = Field(default_factory=dict)
+    sources: tuple[str, ...] = ()
+    checked_on: str = ""
+
+
+class CatalogAnswer(Value):
+    """The answer of ``list_catalog``."""
+
+    entries: tuple[CatalogEntry, ...]
+    total: int
+    kinds: tuple[str, ...]
+    versions: dict[str, str]

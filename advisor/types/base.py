@@ -1,0 +1,39 @@
+"""What all value objects share: frozen, closed, and numbers a person may write as "8k"."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+
+from advisor import units
+
+#: No model, batch or cluster reaches this; it keeps every product of a formula inside float64's exact range.
+LARGEST_COUNT = 10**9
+
+
+class Value(BaseModel):
+    """A frozen value that refuses fields it does not know."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+def _read_count(value: Any) -> Any:
+    """Accept "8k", "128K", "1M" and digits for an integer; everything else is left to the type."""
+    if isinstance(value, bool):
+        raise ValueError("expected an integer, got true or false")  # noqa: TRY004 - pydantic reports ValueError
+    if isinstance(value, str):
+        counted = units.parse_token_count(value)
+        if counted is not None:
+            return counted
+        digits = value.strip().replace("_", "").replace(",", "")
+        if digits.isdecimal():
+            return int(digits)
+        raise ValueError(f"expected an integer such as 4096 or '8k', got {value!r}")
+    return value
+
+
+Count = Annotated[int, BeforeValidator(_read_count), Field(ge=1, le=LARGEST_COUNT)]
+CountOrZero = Annotated[int, BeforeValidator(_read_count), Field(ge=0, le=10**15)]
+LargeCount = Annotated[int, BeforeValidator(_read_count), Field(ge=0, le=10**18)]
+Share = Annotated[float, Field(ge=0, le=1)]

@@ -1,0 +1,1 @@
+"""Faces of the advisor for hosts: MCP tools, JSON endpoints, command line."""
