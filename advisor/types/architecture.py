@@ -12,6 +12,13 @@ NormKind = Literal["rmsnorm", "layernorm", "gemma_rmsnorm"]
 AttentionKind = Literal["gqa", "mla"]
 
 
+class Indexer(Value):
+    """The small scoring branch of block-sparse attention (MiniMax-M3): query heads over one shared key head."""
+
+    heads: Count
+    head_dim: Count
+
+
 class Attention(Value):
     """One attention block. Plain, grouped and multi-query attention are ``gqa``; DeepSeek's is ``mla``."""
 
@@ -26,12 +33,19 @@ class Attention(Value):
     fused_qkv: bool = Field(default=False, description="one matrix makes q, k and v (Phi-3, GPT-2, GPT-NeoX)")
     rotary_share: float = Field(default=1.0, ge=0, le=1, description="share of head_dim that is rotated")
     rotary_interleaved: bool = Field(default=False, description="rotation over even and odd columns (GLM-4)")
+    query_concat: bool = Field(
+        default=False,
+        description="q is rebuilt by concatenation, so the attention output is copied for the output projection "
+        "(Phi, Phi-3, GPT-NeoX, GLM-4 in transformers)",
+    )
+    softmax_fp32: bool = Field(default=True, description="eager attention keeps the softmax in fp32 and a copy")
     sinks: bool = Field(default=False, description="one learned logit per head (gpt-oss)")
     logit_softcap: bool = False
     sliding_window: CountOrZero = Field(default=0, description="tokens a sliding layer sees; 0: none slides")
     q_lora_rank: CountOrZero = 0
     kv_lora_rank: CountOrZero = 0
     qk_rope_head_dim: CountOrZero = 0
+    indexer: Indexer | None = Field(default=None, description="selects key blocks in the layers of indexed_layers")
     dropout: float = Field(default=0.0, ge=0, lt=1)
 
 
@@ -51,6 +65,7 @@ class Experts(Value):
     count: Count
     top_k: Count
     hidden: Count = Field(description="feed-forward width of one routed expert")
+    gated: bool = Field(default=True, description="each expert has a gate matrix beside up and down (SwiGLU)")
     shared: CountOrZero = Field(default=0, description="shared experts a token always visits")
     shared_hidden: CountOrZero = Field(default=0, description="total feed-forward width of the shared experts")
     shared_gate: bool = False
@@ -74,7 +89,9 @@ class VisionTower(Value):
     image_size: CountOrZero = 0
     tokens_per_image: CountOrZero = Field(default=0, description="tokens an image takes in the language model")
     parameters: CountOrZero = Field(description="exact parameters of tower and projector together")
-    projector_parameters: CountOrZero = 0
+    projector_parameters: CountOrZero = Field(default=0, description="the projector's share of parameters")
+    norms: CountOrZero = Field(default=0, description="normalisation weights and biases, inside parameters")
+    biases: CountOrZero = Field(default=0, description="bias vectors of matrices, inside parameters")
 
 
 class ModelArchitecture(Value):
@@ -93,6 +110,7 @@ class ModelArchitecture(Value):
     ffn: FeedForward | None = Field(default=None, description="the dense block; None when every layer routes")
     experts: Experts | None = None
     moe_layers: tuple[int, ...] = Field(default=(), description="indices of the layers that route to experts")
+    indexed_layers: tuple[int, ...] = Field(default=(), description="indices of the layers with an attention indexer")
     norm: NormKind = "rmsnorm"
     norm_bias: bool = False
     norms_per_layer: Count = 2
