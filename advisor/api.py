@@ -1,0 +1,183 @@
+"""The public functions, one an operation: plain arguments in, one answer out.
+
+Every door (Python, command line, MCP, HTTP) calls the same :data:`OPERATIONS`, so the same arguments give the same
+answer and the same error on each of them. The rooms behind are imported when first needed: a door opens quickly.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Final, cast
+
+from pydantic import Field
+
+from advisor.errors import AdvisorError, unknown_name
+from advisor.request import read_request
+from advisor.types import CaseArguments, CatalogAnswer, MemoryAnswer, ModelAnswer, SetupAnswer, Value
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+
+class ModelArguments(Value):
+    """Which model to describe: exactly one way of naming it."""
+
+    model: str | None = Field(default=None, max_length=400, description="preset name, size ('70B') or own path")
+    hf_config: dict[str, Any] | None = Field(default=None, description="the object in a Hugging Face config.json")
+    architecture: dict[str, Any] | None = Field(default=None, description="hyper-parameters: layers, hidden, heads …")
+    case: CaseArguments | None = Field(default=None, description="a case whose model is described")
+
+
+class CatalogArguments(Value):
+    """Which part of the catalog to list."""
+
+    kind: str | None = Field(
+        default=None,
+        max_length=40,
+        description="devices, models, optimizers, precisions, frameworks or sources; all when absent",
+    )
+    query: str | None = Field(default=None, max_length=200, description="text to find in ids, titles and aliases")
+
+
+@dataclass(frozen=True)
+class Operation:
+    """One question TrainFit answers.
+
+    Attributes:
+        name: what every door calls it.
+        request: the model of its arguments.
+        answer: the model of its answer.
+        run: the function, over a validated request; the second argument says whether paths may be read.
+    """
+
+    name: str
+    request: type[Value]
+    answer: type[Value]
+    run: Callable[[Any, bool], Value]
+
+
+def estimate_memory(**arguments: Any) -> MemoryAnswer:
+    """Memory per GPU of one training job, term by term, with its verdict and speed.
+
+    Args:
+        **arguments: the arguments of a case (docs/contract.md), such as ``model``, ``hardware``, ``tensor_parallel``.
+
+    Raises:
+        AdvisorError: for arguments that are unknown, out of range or contradictory, and for an illegal layout.
+    """
+    return cast("MemoryAnswer", call("estimate_memory", arguments, allow_paths=True))
+
+
+def recommend_setup(**arguments: Any) -> SetupAnswer:
+    """The configuration to run, the steps that led there, and what else was considered.
+
+    Args:
+        **arguments: the arguments of a case; a layout argument that is given is kept, an absent one is free.
+
+    Raises:
+        AdvisorError: for arguments that are unknown, out of range or contradictory.
+    """
+    return cast("SetupAnswer", call("recommend_setup", arguments, allow_paths=True))
+
+
+def describe_model(**arguments: Any) -> ModelAnswer:
+    """Exact parameters by component, FLOP per token and checkpoint size of a model.
+
+    Args:
+        **arguments: one of ``model``, ``hf_config``, ``architecture``, or a ``case`` that holds one of them.
+
+    Raises:
+        AdvisorError: when no model, several models or an unreadable one is given.
+    """
+    return cast("ModelAnswer", call("describe_model", arguments, allow_paths=True))
+
+
+def list_catalog(**arguments: Any) -> CatalogAnswer:
+    """What the catalog knows.
+
+    Args:
+        **arguments: ``kind`` (devices, models, …) and ``query``; both may be left out.
+
+    Raises:
+        AdvisorError: for a kind that does not exist.
+    """
+    return cast("CatalogAnswer", call("list_catalog", arguments, allow_paths=True))
+
+
+def call(name: str, arguments: Any, *, allow_paths: bool) -> Value:
+    """Answer an operation by name from plain data.
+
+    Args:
+        name: an operation; hyphens are read as underscores.
+        arguments: a mapping of argument names to JSON values.
+        allow_paths: whether files named in the arguments may be read; True only on the caller's own machine.
+
+    Raises:
+        AdvisorError: ``unknown_tool``, or what is wrong with the arguments.
+    """
+    operation = find_operation(name)
+    return operation.run(read_request(operation.request, arguments), allow_paths)
+
+
+def find_operation(name: str) -> Operation:
+    """The operation of that name; hyphens are read as underscores.
+
+    Raises:
+        AdvisorError: ``unknown_tool`` with the nearest names.
+    """
+    operation = OPERATIONS.get(name.replace("-", "_"))
+    if operation is None:
+        raise unknown_name("tool", name[:80], OPERATIONS, pointer="")
+    return operation
+
+
+def _estimate_memory(arguments: CaseArguments, allow_paths: bool) -> MemoryAnswer:
+    from advisor.estimate import answer  # noqa: PLC0415 - see the module's docstring
+    from advisor.resolve import resolve  # noqa: PLC0415
+
+    return answer(resolve(arguments, allow_paths=allow_paths))
+
+
+def _recommend_setup(arguments: CaseArguments, allow_paths: bool) -> SetupAnswer:
+    from advisor.recommend import recommend  # noqa: PLC0415
+
+    return recommend(arguments, allow_paths=allow_paths)
+
+
+def _describe_model(arguments: ModelArguments, allow_paths: bool) -> ModelAnswer:
+    from advisor.architecture import resolve_model  # noqa: PLC0415
+    from advisor.describe import describe  # noqa: PLC0415
+
+    ways = ("model", "hf_config", "architecture")
+    own = {way: getattr(arguments, way) for way in ways}
+    if arguments.case is not None and any(value is not None for value in own.values()):
+        raise AdvisorError(
+            "invalid_value",
+            "the model is given both in case and beside it; accepted: one of model, hf_config, architecture, case",
+            pointer="/case",
+        )
+    named = {way: getattr(arguments.case, way) for way in ways} if arguments.case else own
+    return describe(resolve_model(**named, allow_paths=allow_paths))
+
+
+def _list_catalog(arguments: CatalogArguments, allow_paths: bool) -> CatalogAnswer:  # noqa: ARG001 - reads no paths
+    from advisor.catalog.entries import KINDS, list_entries  # noqa: PLC0415
+    from advisor.versions import versions  # noqa: PLC0415
+
+    entries = tuple(list_entries(arguments.kind, arguments.query))
+    return CatalogAnswer(entries=entries, total=len(entries), kinds=tuple(KINDS), versions=versions())
+
+
+#: Every operation by its name, in the order users see them.
+OPERATIONS: Final[Mapping[str, Operation]] = MappingProxyType(
+    {
+        operation.name: operation
+        for operation in (
+            Operation("estimate_memory", CaseArguments, MemoryAnswer, _estimate_memory),
+            Operation("recommend_setup", CaseArguments, SetupAnswer, _recommend_setup),
+            Operation("describe_model", ModelArguments, ModelAnswer, _describe_model),
+            Operation("list_catalog", CatalogArguments, CatalogAnswer, _list_catalog),
+        )
+    }
+)

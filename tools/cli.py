@@ -1,0 +1,191 @@
+"""The command line: one command a tool, options from its arguments, the same words as every other door."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from advisor import __version__
+from advisor.errors import AdvisorError
+from advisor.request import unknown_argument
+from tools import PRODUCT, TOOLS, find_tool
+from tools.json_text import parse_json
+from tools.serving import EXIT_BAD_CALL, serve
+from tools.tool import Reply, Tool, error_text
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+EXIT_INVALID: Final = 3
+EXIT_FAULT: Final = 70
+EXIT_BY_VERDICT: Final = {
+    "comfortable": 0,
+    "fits": 0,
+    "tight": 1,
+    "needs_info": 1,
+    "does_not_fit": 2,
+    "invalid": EXIT_INVALID,
+}
+EXIT_BY_CODE: Final = {"illegal_layout": EXIT_INVALID, "internal_error": EXIT_FAULT}
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run the command line and exit: 0 fits, 1 tight or needs info, 2 does not fit, 3 invalid, 64 a bad call."""
+    try:
+        code = cli.main(arguments, prog_name=PRODUCT, standalone_mode=False)
+    except AdvisorError as error:
+        code = _report(error)
+    except click.NoSuchOption as error:
+        code = _report(_unknown_option(error))
+    except click.ClickException as error:
+        code = _report(AdvisorError("invalid_value", error.format_message()))
+    except (click.Abort, BrokenPipeError):
+        code = 130
+    sys.exit(code if isinstance(code, int) else 0)
+
+
+class _Commands(click.Group):
+    def resolve_command(self, ctx: click.Context, args: list[str]) -> Any:
+        """A command that does not exist is refused with the nearest names; underscores are read as hyphens."""
+        name = args[0].replace("_", "-")
+        if name not in self.commands and not name.startswith("-"):
+            find_tool(name)
+        return super().resolve_command(ctx, [name, *args[1:]])
+
+
+@click.group(
+    cls=_Commands,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 120},
+    epilog="Exit codes: 0 comfortable or fits, 1 tight or needs info, 2 does not fit, 3 illegal layout, 64 bad call.",
+)
+@click.version_option(__version__, prog_name=PRODUCT)
+def cli() -> None:
+    """Will a training job fit, what fills the memory, which configuration to run, and why."""
+
+
+@cli.command("call")
+@click.argument("tool")
+@click.argument("file", default="-")
+def call_command(tool: str, file: str) -> int:
+    """Answer JSON with JSON: FILE (or - for standard input) holds one object, or JSON Lines for a batch."""
+    chosen = find_tool(tool)
+    return max((_answer_line(chosen, text) for text in _requests(_read(file))), default=0)
+
+
+def command_of(tool: Tool) -> click.Command:
+    """The command of a tool: an option an argument, read by the same reader as JSON."""
+    properties = tool.input_schema["properties"]
+
+    def run(as_json: bool, **given: str | None) -> int:
+        arguments = {name: _value(text, properties[name]) for name, text in given.items() if text is not None}
+        reply = tool.reply(arguments, allow_paths=True)
+        click.echo(reply.as_json(indent=2) if as_json else reply.text)
+        return _exit_code(reply)
+
+    options: list[click.Parameter] = [_option(name, schema) for name, schema in properties.items()]
+    json_flag = click.Option(["--json", "as_json"], is_flag=True, help="print the whole answer as JSON")
+    return click.Command(
+        tool.name.replace("_", "-"),
+        callback=run,
+        params=[*options, json_flag],
+        help="\n\n".join(tool.description.splitlines()),
+        short_help=tool.title,
+    )
+
+
+def _option(name: str, schema: Mapping[str, Any]) -> click.Option:
+    """An option that takes text: what it may hold is said by the reader. A switch alone means true."""
+    switch = schema.get("type") == "boolean"
+    kinds = {"object": "JSON|@FILE", "array": "A,B,…", "boolean": "[true|false]"}
+    metavar = (
+        "|".join(schema["enum"]) if "enum" in schema else kinds.get(schema.get("type", ""), schema.get("type", ""))
+    )
+    return click.Option(
+        [f"--{name.replace('_', '-')}", name],
+        type=str,
+        metavar=metavar,
+        help=schema.get("description", ""),
+        is_flag=False,
+        flag_value="true" if switch else None,
+    )
+
+
+def _value(text: str, schema: Mapping[str, Any]) -> Any:
+    """What an option's text means as JSON; text that is not of the argument's type is left for the reader to refuse."""
+    kind = schema.get("type")
+    if kind == "object":
+        content = _read(text[1:]) if text.startswith("@") else text
+        return parse_json(content, what=text if text.startswith("@") else "the option's text")
+    if kind == "boolean":
+        return {"true": True, "false": False}.get(text.lower(), text)
+    if kind in {"integer", "number"}:
+        return _number(text)
+    return text
+
+
+def _number(text: str) -> int | float | str:
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            continue
+    return text
+
+
+def _read(file: str) -> str:
+    try:
+        return sys.stdin.read() if file == "-" else Path(file).read_text(encoding="utf-8")
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or "not UTF-8 text"
+        raise AdvisorError("unreadable_file", f"{file}: cannot be read ({reason})") from None
+
+
+def _requests(text: str) -> Iterator[str]:
+    """The whole text when it is one JSON value, else its lines."""
+    try:
+        parse_json(text, what="the input")
+    except AdvisorError:
+        yield from (line for line in text.splitlines() if line.strip())
+    else:
+        yield text
+
+
+def _answer_line(tool: Tool, text: str) -> int:
+    try:
+        reply = tool.reply(parse_json(text, what="the request"), allow_paths=True)
+    except AdvisorError as error:
+        click.echo(_error_json(error))
+        return _report(error)
+    click.echo(reply.as_json())
+    return _exit_code(reply)
+
+
+def _error_json(error: AdvisorError) -> str:
+    import json  # noqa: PLC0415
+
+    return json.dumps(error.as_dict(), ensure_ascii=False)
+
+
+def _exit_code(reply: Reply) -> int:
+    return EXIT_BY_VERDICT.get(getattr(reply.answer, "verdict", "fits"), 0)
+
+
+def _report(error: AdvisorError) -> int:
+    click.echo(f"{PRODUCT}: {error_text(error)}", err=True)
+    return EXIT_BY_CODE.get(error.code, EXIT_BAD_CALL)
+
+
+def _unknown_option(error: click.NoSuchOption) -> AdvisorError:
+    name = error.option_name.lstrip("-")
+    tool_name = (error.ctx.info_name or "").replace("-", "_") if error.ctx else ""
+    tool = next((tool for tool in TOOLS if tool.name == tool_name), None)
+    accepted = list(tool.operation.request.model_fields) if tool else []
+    return unknown_argument(name, [*accepted, "json", "help"])
+
+
+for _tool in TOOLS:
+    cli.add_command(command_of(_tool))
+cli.add_command(serve)

@@ -1,0 +1,110 @@
+"""A tool: an operation of the advisor with the face it shows to hosts, and the way every door runs it."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+from uuid import uuid4
+
+from advisor.api import OPERATIONS, Operation
+from advisor.errors import AdvisorError
+from advisor.request import read_request
+from tools import schema
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from advisor.types import Value
+
+logger = logging.getLogger("trainfit")
+
+
+@dataclass(frozen=True)
+class Reply:
+    """An answer in its two forms.
+
+    Attributes:
+        answer: the value itself.
+        text: what a person or a model reads; it stands on its own.
+    """
+
+    answer: Value
+    text: str
+
+    def as_data(self) -> dict[str, Any]:
+        """The answer as plain JSON data."""
+        return self.answer.model_dump(mode="json", by_alias=True)
+
+    def as_json(self, *, indent: int | None = None) -> str:
+        """The answer as JSON text."""
+        return self.answer.model_dump_json(by_alias=True, indent=indent)
+
+
+@dataclass(frozen=True)
+class Tool:
+    """One tool, the same on every door.
+
+    Attributes:
+        name: an operation of ``advisor.api``.
+        title: its name for people.
+        description: one line, when to use it, an example: what a host's model reads.
+        words: the answer's text; the second argument asks for every detail.
+        examples: complete arguments.
+    """
+
+    name: str
+    title: str
+    description: str
+    words: Callable[[Any, bool], str]
+    examples: tuple[Mapping[str, Any], ...]
+
+    @property
+    def operation(self) -> Operation:
+        """The operation behind the tool."""
+        return OPERATIONS[self.name]
+
+    @cached_property
+    def input_schema(self) -> schema.Schema:
+        """JSON Schema of the arguments, readable by every host."""
+        return schema.input_schema(self.operation.request)
+
+    @cached_property
+    def output_schema(self) -> schema.Schema:
+        """JSON Schema of the answer."""
+        return schema.output_schema(self.operation.answer)
+
+    def reply(self, arguments: Any, *, allow_paths: bool) -> Reply:
+        """Answer plain arguments.
+
+        Args:
+            arguments: a mapping of argument names to JSON values.
+            allow_paths: whether files named in the arguments may be read; never for a caller elsewhere.
+
+        Raises:
+            AdvisorError: what is wrong with the arguments; ``internal_error`` with a request id, whose traceback is
+                in the log, for a fault of our own.
+        """
+        try:
+            request = read_request(self.operation.request, arguments)
+            answer = self.operation.run(request, allow_paths)
+            return Reply(answer, self.words(answer, getattr(request, "detail", None) == "full"))
+        except AdvisorError:
+            raise
+        except Exception as error:
+            raise internal_error(self.name, error) from error
+
+
+def internal_error(name: str, fault: Exception) -> AdvisorError:
+    """The error for a fault of our own: an id for the report, nothing of the inside."""
+    request_id = uuid4().hex[:12]
+    logger.error("%s failed, request id %s", name, request_id, exc_info=fault)
+    detail = f"{name} failed by a fault of its own, not of the arguments; please report it with request id {request_id}"
+    return AdvisorError("internal_error", detail)
+
+
+def error_text(error: AdvisorError) -> str:
+    """An error as every door prints it: the sentence, then what is close."""
+    close = [name for name in error.suggestions if name not in error.detail]
+    return error.detail + (f"\nSuggestions: {', '.join(close)}" if close else "")
