@@ -18,6 +18,7 @@ LONGEST_LIST: Final = 10_000
 LONGEST_TEXT: Final = 1_000_000
 MOST_VALUES: Final = 200_000
 LARGEST_BITS: Final = 256
+FEW_NAMES: Final = 16
 
 #: What people write, and the argument they mean where its spelling is not close.
 SYNONYMS: Final = {
@@ -90,10 +91,16 @@ def unknown_argument(given: str, names: Iterable[str], *, pointer: str = "") -> 
     short = given.replace("-", "_")[:80]
     meant = SYNONYMS.get(short.lower())
     close = (meant,) if meant in names else nearest(short, names, count=2)
-    hint = f"did you mean {' or '.join(map(repr, close))}?" if close else f"accepted: {', '.join(names)}"
+    hint = f"did you mean {' or '.join(map(repr, close))}?" if close else _listed(names)
     return AdvisorError(
         "unknown_argument", f"unknown argument {short!r}; {hint}", pointer=pointer or f"/{short}", suggestions=close
     )
+
+
+def _listed(names: list[str]) -> str:
+    if len(names) <= FEW_NAMES:
+        return f"accepted: {', '.join(names)}"
+    return f"none of the {len(names)} accepted arguments is close; the schema of the call lists them"
 
 
 def _walk(data: Any) -> Iterator[tuple[str, Any, int]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -29,6 +30,7 @@ EXIT_BY_VERDICT: Final = {
     "does_not_fit": 2,
     "invalid": EXIT_INVALID,
 }
+_SWITCH: Final[Mapping[str, Any]] = {"is_flag": False, "flag_value": "true"}
 EXIT_BY_CODE: Final = {"illegal_layout": EXIT_INVALID, "internal_error": EXIT_FAULT}
 
 
@@ -98,18 +100,14 @@ def command_of(tool: Tool) -> click.Command:
 
 def _option(name: str, schema: Mapping[str, Any]) -> click.Option:
     """An option that takes text: what it may hold is said by the reader. A switch alone means true."""
-    switch = schema.get("type") == "boolean"
     kinds = {"object": "JSON|@FILE", "array": "A,B,…", "boolean": "[true|false]"}
-    metavar = (
-        "|".join(schema["enum"]) if "enum" in schema else kinds.get(schema.get("type", ""), schema.get("type", ""))
-    )
+    kind = schema.get("type", "")
     return click.Option(
         [f"--{name.replace('_', '-')}", name],
         type=str,
-        metavar=metavar,
+        metavar="|".join(schema["enum"]) if "enum" in schema else kinds.get(kind, kind),
         help=schema.get("description", ""),
-        is_flag=False,
-        flag_value="true" if switch else None,
+        **(_SWITCH if kind == "boolean" else {}),
     )
 
 
@@ -164,8 +162,6 @@ def _answer_line(tool: Tool, text: str) -> int:
 
 
 def _error_json(error: AdvisorError) -> str:
-    import json  # noqa: PLC0415
-
     return json.dumps(error.as_dict(), ensure_ascii=False)
 
 

@@ -1,0 +1,8 @@
+"""The text of an answer: it stands on its own, is short, and computes nothing but its rounding."""
+
+from advisor.words.catalog import catalog_text
+from advisor.words.memory import memory_text
+from advisor.words.model import model_text
+from advisor.words.setup import setup_text
+
+__all__ = ["catalog_text", "memory_text", "model_text", "setup_text"]

@@ -1,0 +1,91 @@
+"""The text of ``estimate_memory``: verdict, peak, terms that add up, stages, what was assumed."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from advisor import units
+from advisor.units import format_bytes
+from advisor.words.phrases import VERDICTS, assumption_lines, joined, next_lines, warning_lines
+from advisor.words.tables import gib, memory_rows, table
+
+if TYPE_CHECKING:
+    from advisor.types import MemoryAnswer
+
+MOST_TERMS: Final = 8
+MOST_STAGES: Final = 4
+
+
+def memory_text(answer: MemoryAnswer, full: bool = False) -> str:
+    """The answer of ``estimate_memory`` as text; ``full`` adds every term with its formula and every assumption."""
+    blocks = [
+        [f"{VERDICTS[answer.verdict]}.", *memory_lines(answer)],
+        term_lines(answer, full),
+        _stage_lines(answer),
+        _job_lines(answer),
+        assumption_lines(answer.assumptions, full),
+        warning_lines(answer.warnings, full),
+        next_lines(answer.next_calls),
+    ]
+    return joined(blocks)
+
+
+def memory_lines(answer: MemoryAnswer) -> list[str]:
+    """The peak against what is usable, and what decides it."""
+    margin = answer.margin_bytes
+    left = f"{format_bytes(margin)} left" if margin >= 0 else f"{format_bytes(-margin)} too much"
+    peak = f"Peak {gib(answer.peak_bytes, answer.peak_bytes)} GiB allocated"
+    band = f"(band {format_bytes(answer.peak_bytes_low)} to {format_bytes(answer.peak_bytes_high)})"
+    reserved = f"{format_bytes(answer.reserved_bytes)} reserved"
+    usable = f"of {format_bytes(answer.usable_bytes)} usable per GPU"
+    binding = answer.binding
+    return [
+        f"{peak} {band}, {reserved}, {usable}: {left}. Evidence: {answer.evidence}.",
+        f"Binding: stage {binding.stage}, {binding.phase.replace('_', ' ')}, largest term {binding.term}.",
+    ]
+
+
+def term_lines(answer: MemoryAnswer, full: bool, *, most: int = MOST_TERMS) -> list[str]:
+    """The terms alive at the peak as a table that adds up; ``full`` shows all of them with their formulas."""
+    alive = [term for term in answer.terms if answer.binding.phase in term.phases]
+    parts = [(term.name, term.bytes) for term in alive]
+    rows = memory_rows(parts, answer.peak_bytes, most=len(parts) if full else most)
+    formulas = [f"{term.name} = {term.formula} = {term.substituted} [{term.source}]" for term in answer.terms]
+    return ["Terms at the peak, GiB:", *table(rows), *(formulas if full else [])]
+
+
+def _stage_lines(answer: MemoryAnswer) -> list[str]:
+    if len(answer.stages) <= 1:
+        return []
+    most = sorted(answer.stages, key=lambda stage: -stage.peak_bytes)[:MOST_STAGES]
+    rows = [
+        (f"stage {each.stage}", f"{each.layers} layers", f"{each.in_flight:g} in flight", format_bytes(each.peak_bytes))
+        for each in sorted(most, key=lambda stage: stage.stage)
+    ]
+    left = len(answer.stages) - len(most)
+    return ["Pipeline stages:", *table(rows), *([f"  … and {left} lighter"] if left else [])]
+
+
+def _job_lines(answer: MemoryAnswer) -> list[str]:
+    count, saved, host = answer.parameters, answer.activations, answer.host
+    trainable = "" if count.trainable == count.total else f", {units.format_count(count.trainable)} trainable"
+    parameters = f"{units.format_count(count.total)}{trainable}, {units.format_count(count.per_rank)} on the rank"
+    working = f"{format_bytes(saved.working_set_bytes)} working set, {format_bytes(saved.loss_bytes)} loss"
+    on_host = f"{format_bytes(host.cpu_bytes_per_node)} CPU, {format_bytes(host.nvme_bytes_per_node)} NVMe"
+    return [
+        f"Parameters: {parameters}.",
+        f"Activations: {format_bytes(saved.saved_bytes)} saved, {working}.",
+        f"Host per node: {on_host} ({host.verdict.replace('_', ' ')}).",
+        *_time_lines(answer),
+    ]
+
+
+def _time_lines(answer: MemoryAnswer) -> list[str]:
+    time = answer.time
+    if time.step_time_s is None or time.tokens_per_s is None:
+        return [time.note] if time.note else []
+    mfu = f", MFU {time.mfu:.0%}" if time.mfu is not None else ""
+    days = f", {time.days:,.1f} days" if time.days is not None else ""
+    cost = f", cost {time.cost:,.0f}" if time.cost is not None else ""
+    step = units.format_seconds(time.step_time_s)
+    return [f"Time: {step} a step, {time.tokens_per_s:,.0f} tokens/s{mfu}{days}{cost}."]

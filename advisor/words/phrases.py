@@ -1,0 +1,75 @@
+"""Phrases that several answers share: assumptions, warnings, next calls, layouts."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from advisor.types import Assumption, Layout, NextCall
+
+VERDICTS: Final = {
+    "comfortable": "COMFORTABLE: even the high end of the band fits with the headroom",
+    "fits": "FITS: the expected peak leaves the headroom free",
+    "tight": "TIGHT: the expected peak fits, without the headroom",
+    "does_not_fit": "DOES NOT FIT",
+    "invalid": "INVALID layout",
+    "needs_info": "NEEDS INFO: a missing argument decides",
+}
+MOST_ASSUMPTIONS: Final = 8
+MOST_WARNINGS: Final = 4
+LONGEST_SENTENCE: Final = 170
+
+
+def layout_words(layout: Layout) -> str:
+    """A layout as the arguments that differ from doing nothing: ``"tensor_parallel=8 zero_stage=1"``."""
+    changed = layout.model_dump(mode="json", exclude_defaults=True)
+    return " ".join(f"{name}={argument(value)}" for name, value in changed.items()) or "one GPU, nothing split"
+
+
+def assumption_lines(assumptions: Iterable[Assumption], full: bool, *, most: int = MOST_ASSUMPTIONS) -> list[str]:
+    """What nobody gave, first what could flip the verdict."""
+    chosen = [each for each in assumptions if each.origin != "given"]
+    chosen.sort(key=lambda each: (not each.flips_verdict, each.origin in {"catalog", "derived"}))
+    shown = chosen if full else chosen[:most]
+    words = [
+        f"{each.argument}={argument(each.value)} ({each.origin}{', flips the verdict' if each.flips_verdict else ''})"
+        for each in shown
+    ]
+    left = len(chosen) - len(shown)
+    more = f"; {left} more at detail=full" if left else ""
+    return [f"Assumed: {'; '.join(words)}{more}."] if words else []
+
+
+def warning_lines(warnings: Sequence[str], full: bool) -> list[str]:
+    """The warnings, the first few unless all are asked for."""
+    return [f"Warning: {short(each, full)}" for each in (warnings if full else warnings[:MOST_WARNINGS])]
+
+
+def next_lines(calls: Sequence[NextCall]) -> list[str]:
+    """At most three complete calls that answer the next question."""
+    return [f"Next: {each.tool}({_arguments(each.arguments)}) - {each.why}" for each in calls[:3]]
+
+
+def short(sentence: str, full: bool) -> str:
+    """A sentence, cut when it is long and not everything is asked for."""
+    return sentence if full or len(sentence) <= LONGEST_SENTENCE else sentence[: LONGEST_SENTENCE - 1].rstrip() + "…"
+
+
+def joined(blocks: Iterable[Sequence[str]]) -> str:
+    """Blocks of lines with a blank line between them, empty ones left out."""
+    return "\n\n".join("\n".join(block) for block in blocks if block)
+
+
+def argument(value: Any) -> str:
+    """A value as one writes it in a call."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, list | tuple):
+        return ",".join(map(str, value))
+    return str(value)
+
+
+def _arguments(arguments: Mapping[str, Any]) -> str:
+    return ", ".join(f"{name}={argument(value)}" for name, value in arguments.items())

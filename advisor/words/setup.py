@@ -1,0 +1,64 @@
+"""The text of ``recommend_setup``: the layout, the steps that led there, what else there is."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from advisor.units import format_bytes
+from advisor.words.memory import memory_lines, term_lines
+from advisor.words.phrases import VERDICTS, assumption_lines, joined, layout_words, next_lines, short, warning_lines
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from advisor.types import Alternative, SetupAnswer, Step
+
+MOST_STEPS: Final = 9
+
+
+def setup_text(answer: SetupAnswer, full: bool = False) -> str:
+    """The answer of ``recommend_setup`` as text; ``full`` adds the memory of the winner term by term."""
+    blocks = [
+        [
+            f"{VERDICTS[answer.verdict]}. {answer.framework}, rung {answer.rung}.",
+            f"Layout: {layout_words(answer.layout)}",
+            *memory_lines(answer.estimate),
+        ],
+        term_lines(answer.estimate, full, most=5),
+        _step_lines(answer.steps, full),
+        _alternative_lines(answer),
+        [
+            f"Would change the training: {each.what} -> {format_bytes(each.peak_bytes)}, "
+            f"{'fits' if each.fits else 'does not fit'} ({each.changes})."
+            for each in answer.suggestions[:3]
+        ],
+        assumption_lines(answer.assumptions, full, most=5),
+        warning_lines(answer.warnings, full),
+        next_lines(answer.next_calls),
+    ]
+    return joined(blocks)
+
+
+def _step_lines(steps: Sequence[Step], full: bool) -> list[str]:
+    shown = steps if full else steps[:MOST_STEPS]
+    lines = [
+        f"{number}. {step.lever} {step.from_} -> {step.to}: {format_bytes(step.before)} -> {format_bytes(step.after)}. "
+        f"{short(step.because, full)}"
+        for number, step in enumerate(shown, start=1)
+    ]
+    left = len(steps) - len(shown)
+    return ["Steps:", *lines, *([f"… and {left} more steps"] if left else [])] if lines else []
+
+
+def _alternative_lines(answer: SetupAnswer) -> list[str]:
+    named = [("Next rung", answer.next_rung), ("Fastest", answer.fastest)]
+    others = [("Alternative", each) for each in answer.alternatives[:2]]
+    return [_alternative(label, each) for label, each in [*others, *named] if each and each.layout != answer.layout]
+
+
+def _alternative(label: str, other: Alternative) -> str:
+    fits = "" if other.fits else ", does not fit"
+    return (
+        f"{label} ({other.cost:.2f}x the cost, {format_bytes(other.peak_bytes)}{fits}): {layout_words(other.layout)}. "
+        f"{short(other.why, full=False)}"
+    )
