@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from functools import cache
 from hashlib import sha256
-from pathlib import Path
 
 import advisor
 
@@ -19,16 +18,11 @@ def versions() -> dict[str, str]:
 @cache
 def rules_version() -> str:
     """A short hash over the names and bytes of all rule files."""
+    from advisor.constraints.rulebook import rules_folder  # noqa: PLC0415 - as above
+
     folder = rules_folder()
     digest = sha256()
     for path in sorted(folder.rglob("*.yaml")):
         digest.update(path.relative_to(folder).as_posix().encode())
         digest.update(path.read_bytes())
     return digest.hexdigest()[:12]
-
-
-def rules_folder() -> Path:
-    """Where the rules lie: inside the package once installed, beside it in a checkout."""
-    package = Path(__file__).parent
-    inside = package / "rules"
-    return inside if inside.is_dir() else package.parent / "rules"

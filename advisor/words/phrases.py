@@ -18,8 +18,8 @@ VERDICTS: Final = {
     "needs_info": "NEEDS INFO: a missing argument decides",
 }
 MOST_ASSUMPTIONS: Final = 8
-MOST_WARNINGS: Final = 4
-LONGEST_SENTENCE: Final = 170
+MOST_WARNINGS: Final = 3
+LONGEST_SENTENCE: Final = 130
 
 
 def layout_words(layout: Layout) -> str:

@@ -11,7 +11,7 @@ from advisor.words.phrases import VERDICTS, assumption_lines, joined, layout_wor
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from advisor.types import Alternative, SetupAnswer, Step
+    from advisor.types import Alternative, Layout, SetupAnswer, Step
 
 MOST_STEPS: Final = 9
 
@@ -51,9 +51,14 @@ def _step_lines(steps: Sequence[Step], full: bool) -> list[str]:
 
 
 def _alternative_lines(answer: SetupAnswer) -> list[str]:
-    named = [("Next rung", answer.next_rung), ("Fastest", answer.fastest)]
+    """The fastest layout, the best of the next rung and two more, each once."""
+    named = [("Fastest", answer.fastest), ("Next rung", answer.next_rung)]
     others = [("Alternative", each) for each in answer.alternatives[:2]]
-    return [_alternative(label, each) for label, each in [*others, *named] if each and each.layout != answer.layout]
+    lines: dict[Layout, str] = {answer.layout: ""}
+    for label, each in [*named, *others]:
+        if each is not None:
+            lines.setdefault(each.layout, _alternative(label, each))
+    return [line for line in lines.values() if line]
 
 
 def _alternative(label: str, other: Alternative) -> str:

@@ -1,0 +1,83 @@
+"""The texts of answers."""
+
+from __future__ import annotations
+
+import pytest
+
+from advisor.words import memory_text, setup_text
+from advisor.words.tables import rounded_to_sum
+from tests.answers import GIB, memory_answer, setup_answer
+
+CHARACTERS_PER_TOKEN = 4
+MOST_TOKENS = 800
+
+
+def printed_terms(text: str) -> tuple[list[float], float]:
+    """The figures of the table of terms, and its last row, the peak."""
+    block = next(part for part in text.split("\n\n") if part.startswith("Terms"))
+    figures = [float(line.split()[-1].replace(",", "")) for line in block.splitlines()[1:]]
+    return figures[:-1], figures[-1]
+
+
+def test_the_printed_terms_add_up_to_the_printed_peak():
+    for text in (memory_text(memory_answer()), setup_text(setup_answer())):
+        figures, peak = printed_terms(text)
+        assert sum(figures) == pytest.approx(peak, abs=1e-9)
+        assert f"Peak {peak} GiB" in text
+
+
+@pytest.mark.parametrize("parts", [[1, 1, 1], [GIB // 3] * 3, [7 * GIB + 51_000_000] * 9, [GIB, 0, 5]])
+def test_rounding_to_a_sum_moves_no_figure_by_more_than_one_unit(parts):
+    figures = [float(figure) for figure in rounded_to_sum(parts, sum(parts))]
+    digits = len(rounded_to_sum(parts, sum(parts))[0].split(".")[1])
+    assert sum(figures) == pytest.approx(round(sum(parts) / GIB, digits), abs=1e-9)
+    assert all(abs(figure - part / GIB) <= 10**-digits for figure, part in zip(figures, parts, strict=True))
+
+
+def test_a_term_that_is_not_alive_at_the_peak_is_not_in_the_table():
+    assert "step_scratch" not in memory_text(memory_answer())
+
+
+def test_a_summary_is_short():
+    for text in (memory_text(memory_answer()), setup_text(setup_answer())):
+        assert len(text) / CHARACTERS_PER_TOKEN < MOST_TOKENS
+
+
+def test_the_verdict_and_the_margin_come_first():
+    first, second = memory_text(memory_answer()).splitlines()[:2]
+    assert first.startswith("FITS")
+    assert "usable per GPU: 15.5 GiB left" in second
+
+
+def test_a_misfit_says_by_how_much():
+    text = memory_text(memory_answer(verdict="does_not_fit", margin_bytes=-3 * GIB))
+    assert text.startswith("DOES NOT FIT")
+    assert "3.0 GiB too much" in text
+
+
+def test_what_could_flip_the_verdict_leads_the_assumptions_and_what_was_given_is_none():
+    assumed = next(line for line in memory_text(memory_answer()).splitlines() if line.startswith("Assumed"))
+    assert assumed.startswith("Assumed: micro_batch=1 (default, flips the verdict); ")
+    assert "model=" not in assumed
+
+
+def test_stages_show_only_with_a_pipeline():
+    one = memory_answer(stages=memory_answer().stages[:1])
+    assert "Pipeline stages" in memory_text(memory_answer())
+    assert "Pipeline stages" not in memory_text(one)
+
+
+def test_full_detail_shows_formulas_with_their_sources():
+    assert "weights = N * w = 70 * 2 [a paper, eq. 2]" in memory_text(memory_answer(), full=True)
+
+
+def test_a_recommendation_shows_layout_steps_and_alternatives():
+    text = setup_text(setup_answer())
+    assert "Layout: tensor_parallel=8 sequence_parallel=true pipeline_parallel=4 zero_stage=1" in text
+    assert "1. tensor_parallel 1 -> 8: 200.0 GiB -> 190.0 GiB." in text
+    assert "Next rung (1.07x the cost, 50.0 GiB)" in text
+    assert "Would change the training: train adapters only" in text
+
+
+def test_no_more_than_three_next_calls_are_offered():
+    assert memory_text(memory_answer()).count("Next: ") == 3
