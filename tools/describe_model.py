@@ -16,6 +16,6 @@ DESCRIBE_MODEL: Final = Tool(
         "Give exactly one of model, hf_config, architecture, case.\n"
         'Example: {"model": "qwen3-30b-a3b"}'
     ),
-    words=model_text,
+    words=lambda answer, _full: model_text(answer),
     examples=({"model": "qwen3-30b-a3b"}, {"model": "70B"}),
 )

@@ -15,6 +15,6 @@ LIST_CATALOG: Final = Tool(
         "Use when a name was refused, or to see what is known and where a figure comes from.\n"
         'Example: {"kind": "devices", "query": "h100"}'
     ),
-    words=catalog_text,
+    words=lambda answer, _full: catalog_text(answer),
     examples=({"kind": "devices", "query": "h100"}, {"kind": "models"}),
 )

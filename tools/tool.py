@@ -50,7 +50,7 @@ class Tool:
         name: an operation of ``advisor.api``.
         title: its name for people.
         description: one line, when to use it, an example: what a host's model reads.
-        words: the answer's text; the second argument asks for every detail.
+        words: the answer's text; the second argument says whether ``detail=full`` was asked for.
         examples: complete arguments.
     """
 

@@ -1,48 +1,47 @@
-"""The text of ``describe_model``: parameters by component, work and size."""
+"""The text of ``describe_model``: parameters by component, shapes, work and size."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
-from advisor import units
-from advisor.units import format_bytes
+from advisor.units import format_bytes, format_count
 from advisor.words.phrases import joined
 from advisor.words.tables import table
 
 if TYPE_CHECKING:
     from advisor.types import ModelAnswer
 
+#: Counts that are not components of the total.
+_APART: Final = {"per_layer", "total", "active", "biases", "mtp", "buffers"}
 
-def model_text(answer: ModelAnswer, full: bool = False) -> str:
-    """The answer of ``describe_model`` as text; ``full`` adds the architecture."""
-    counts = answer.parameters.model_dump(exclude={"per_layer", "total", "active", "biases", "mtp", "buffers"})
-    rows = [(name.replace("_", " "), f"{count:,}") for name, count in counts.items() if count]
-    apart = [
-        f"{label}, counted apart: {count:,}"
-        for label, count in (("MTP modules", answer.parameters.mtp), ("Buffers", answer.parameters.buffers))
-        if count
-    ]
+
+def model_text(answer: ModelAnswer) -> str:
+    """The answer of ``describe_model`` as text."""
+    count = answer.parameters
+    size = f"{format_count(count.total)} parameters, {format_count(count.active)} active"
     exactness = "exact" if answer.exact else "a best effort"
-    blocks = [
-        [
-            (
-                f"{answer.name} ({answer.model_type}): {units.format_count(answer.parameters.total)} parameters, "
-                f"{units.format_count(answer.parameters.active)} active; the count is {exactness}."
-            ),
-            (
-                f"{answer.layers} layers, hidden {answer.hidden:,}, vocabulary {answer.vocab:,}, "
-                f"positions {answer.max_positions or 'unknown'}."
-            ),
-        ],
-        table([*rows, ("total", f"{answer.parameters.total:,}")]),
-        apart,
-        [
-            (
-                f"Forward pass: {answer.flops_per_token_forward:.2e} FLOP a token, attention over 4,096 tokens. "
-                f"Checkpoint in bf16: {format_bytes(answer.checkpoint_bytes)}."
-            ),
-        ],
-        [f"Note: {note}" for note in answer.notes],
-        [f"{name}: {value}" for name, value in answer.architecture.items()] if full else [],
+    components = [
+        (name.replace("_", " "), f"{value:,}") for name, value in count.model_dump(exclude=_APART).items() if value
     ]
-    return joined(blocks)
+    apart = {"MTP modules": count.mtp, "Buffers": count.buffers}
+    work = f"{answer.flops_per_token_forward:.2e} FLOP a token, attention over 4,096 tokens"
+    return joined(
+        [
+            [f"{answer.name} ({answer.model_type}): {size}; the count is {exactness}.", _shapes(answer)],
+            table([*components, ("total", f"{count.total:,}")]),
+            [f"{name}, counted apart: {value:,}" for name, value in apart.items() if value],
+            [f"Forward pass: {work}. Checkpoint in bf16: {format_bytes(answer.checkpoint_bytes)}."],
+            [f"Note: {note}" for note in answer.notes],
+        ]
+    )
+
+
+def _shapes(answer: ModelAnswer) -> str:
+    attention, experts = answer.architecture["attention"], answer.architecture.get("experts")
+    positions = f"{answer.max_positions:,}" if answer.max_positions else "unknown"
+    heads = f"{attention['heads']} heads ({attention['kv_heads']} key-value) of {attention['head_dim']}"
+    routed = f", {experts['count']} experts of which {experts['top_k']} see a token" if experts else ""
+    return (
+        f"{answer.layers} layers, hidden {answer.hidden:,}, {heads}{routed}, vocabulary {answer.vocab:,}, "
+        f"positions {positions}."
+    )
