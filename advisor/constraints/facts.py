@@ -78,6 +78,27 @@ def _global_batch(case: Case, layout: AnyLayout) -> Any:
     return case.training.global_batch or per_step
 
 
+def _split(case: Case, layout: AnyLayout) -> tuple[int, ...]:
+    return layout.stage_layers if isinstance(layout, Layout) else case.layout.stage_layers
+
+
+def _split_named(case: Case, layout: AnyLayout) -> Any:
+    """Whether the split over stages is spelt out. A search spells out its own, but not for interleaved stages."""
+    if isinstance(layout, Columns) and "stage_layers" in case.free:
+        return layout.virtual_stages == 1
+    return bool(_split(case, layout))
+
+
+def _split_stages(case: Case, layout: AnyLayout) -> Any:
+    searched = isinstance(layout, Columns) and "stage_layers" in case.free
+    return layout.pipeline_parallel if searched else len(_split(case, layout))
+
+
+def _split_layers(case: Case, layout: AnyLayout) -> int:
+    searched = isinstance(layout, Columns) and "stage_layers" in case.free
+    return case.model.layers if searched else sum(_split(case, layout))
+
+
 def _fast_link(case: Case) -> int:
     device = case.cluster.device
     return device.scale_up_bytes_per_s or device.host_link_bytes_per_s or FASTEST_UNKNOWN_LINK
@@ -141,9 +162,9 @@ _DERIVED: Final = (
     Fact("world", "GPUs the layout uses", _world),
     Fact("shard_ranks", "ranks that share optimizer states: shards times context parallel",
          lambda _, x: x.data_parallel_shard * x.context_parallel),
-    Fact("stage_layers_given", "the split of layers over stages was given", lambda c, _: bool(c.layout.stage_layers)),
-    Fact("stage_layers_count", "stages in the given split", lambda c, _: len(c.layout.stage_layers)),
-    Fact("stage_layers_sum", "layers in the given split", lambda c, _: sum(c.layout.stage_layers)),
+    Fact("stage_layers_given", "the split of layers over stages was given", _split_named),
+    Fact("stage_layers_count", "stages in the given split", _split_stages),
+    Fact("stage_layers_sum", "layers in the given split", _split_layers),
     Fact("recompute_modules_count", "modules named to recompute", lambda c, _: len(c.layout.recompute_modules)),
     Fact("rank_parameters", "parameters one rank works with, before ZeRO divides them", _rank_parameters),
     Fact("rank_tokens", "tokens of one micro-batch on one rank",

@@ -82,7 +82,9 @@ def legal_rows(case: Case, columns: Columns) -> NDArray[np.bool_]:
     names = FactsOf(case, columns)
     legal = np.ones(len(columns), dtype=np.bool_)
     for rule in _conditions(case):
-        legal &= (np.asarray(rule.applies(names)) == 0) | (np.asarray(rule.require(names)) != 0)
+        applies = rule.applies(names)
+        if applies is not False:
+            legal &= (np.asarray(applies) == 0) | (np.asarray(rule.require(names)) != 0)
     return legal
 
 

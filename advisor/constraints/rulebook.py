@@ -39,6 +39,8 @@ Path_ = tuple[str | int, ...]
 
 EXPRESSIONS: Final = ("applies", "require", "legal", "when", "adds", "smaller")
 TEMPLATES: Final = ("message", "say")
+#: What the tree may ask besides facts: whether the layout fits.
+WALK_FACTS: Final = ("fits",)
 #: What a sentence of the tree may use besides facts; the walk fills them in.
 WALK_WORDS: Final = ("before", "after", "saved", "usable", "from", "to")
 _PLACEHOLDER: Final = re.compile(r"\{([^{}]*)\}")
@@ -157,21 +159,26 @@ def _wrong_names(path: Path_, value: Any, kind: type[Value]) -> Iterator[str]:
     """The names in one value that mean nothing: in an expression, a sentence or an example."""
     field = path[-1] if path else ""
     if field in EXPRESSIONS and isinstance(value, (str, int, float)):
-        yield from _wrong_expression(str(value))
+        yield from _wrong_expression(str(value), _names(kind))
     elif field in TEMPLATES and isinstance(value, str):
-        accepted = [*facts(), *(WALK_WORDS if kind is Step else ())]
-        yield from _unknown(_PLACEHOLDER.findall(value), accepted, "fact")
+        words = WALK_WORDS if kind is Step else ()
+        yield from _unknown(_PLACEHOLDER.findall(value), [*_names(kind), *words], "fact")
     elif {"examples"} & set(path) and isinstance(field, str) and field != "adds":
-        yield from _unknown([field], facts(), "fact")
+        yield from _unknown([field], _names(kind), "fact")
 
 
-def _wrong_expression(text: str) -> Iterator[str]:
+def _names(kind: type[Value]) -> list[str]:
+    """What an expression in a file of this kind may use."""
+    return [*facts(), *(WALK_FACTS if kind is Step else ())]
+
+
+def _wrong_expression(text: str, accepted: list[str]) -> Iterator[str]:
     try:
         read = expression.read(text)
     except expression.ExpressionError as error:
         yield str(error)
         return
-    yield from _unknown(read.names, facts(), "fact")
+    yield from _unknown(read.names, accepted, "fact")
     for name, word in read.choices:
         if name in facts() and facts()[name].words:
             yield from _unknown([word], facts()[name].words, f"value of {name}")

@@ -5,13 +5,22 @@ from __future__ import annotations
 from datetime import date
 from typing import Annotated, Any, Literal
 
-from pydantic import Field
+from pydantic import BeforeValidator, Field
 
 from advisor.types import arguments as a
 from advisor.types.base import Share, Value
 
 Identifier = Annotated[str, Field(pattern=r"^[a-z0-9]+(-[a-z0-9]+)*$", max_length=60)]
-Formula = Annotated[str, Field(min_length=1, max_length=1_000, description="an expression over the facts")]
+
+
+def _as_text(value: Any) -> Any:
+    """A bare number or truth value is an expression too."""
+    return str(value) if isinstance(value, (bool, int, float)) else value
+
+
+Formula = Annotated[
+    str, BeforeValidator(_as_text), Field(min_length=1, max_length=1_000, description="an expression over the facts")
+]
 Template = Annotated[str, Field(min_length=1, max_length=1_000, description="a sentence; {fact} is replaced")]
 Status = Literal["stable", "experimental", "deprecated"]
 Given = dict[str, bool | int | float | str]
@@ -48,7 +57,7 @@ class FiresAndSilent(Value):
     """Facts under which a step is taken, and facts under which it is passed over. The tests run them."""
 
     fires: tuple[Given, ...] = Field(min_length=1)
-    silent: tuple[Given, ...] = Field(min_length=1)
+    silent: tuple[Given, ...] = Field(description="empty for a step that is always taken")
 
 
 class Priced(Value):

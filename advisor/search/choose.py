@@ -1,0 +1,216 @@
+"""Which layout: the cheapest that fits in the lowest rung that has one, ties to the simplest."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from advisor.constraints import expression
+from advisor.constraints.facts import FactsOf
+from advisor.constraints.legality import legal_rows
+from advisor.constraints.rulebook import law, overlay
+from advisor.search import cost
+from advisor.search.space import columns_of
+from advisor.types.case import Case, Layout
+
+if TYPE_CHECKING:
+    from advisor.constraints.rules import Ladder, Rung
+    from advisor.types.columns import Columns
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """The legal layouts of one rung, judged.
+
+    Attributes:
+        rung: the rule's id of the rung.
+        layouts: how many were looked at before the law.
+        columns: the legal ones.
+        peak, reserved: bytes on the worst rank.
+        fits: which ones leave the headroom free.
+        cost: relative cost of a step.
+    """
+
+    rung: str
+    layouts: int
+    columns: Columns
+    peak: Any
+    reserved: Any
+    fits: Any
+    cost: Any
+
+    @property
+    def fitting(self) -> int:
+        """How many fit."""
+        return int(self.fits.sum())
+
+
+@dataclass(frozen=True)
+class Pick:
+    """One layout out of a rung's rows."""
+
+    layout: Layout
+    rung: str
+    peak_bytes: int
+    reserved_bytes: int
+    fits: bool
+    cost: float
+
+
+@dataclass(frozen=True)
+class Found:
+    """What a search found.
+
+    Attributes:
+        case: the case with the winner's layout; with the closest layout when nothing fits.
+        winner: None when nothing fits.
+        closest: the layout with the smallest need, when nothing fits.
+        next_rung: the best of the rung below the winner's.
+        fastest: the cheapest layout that fits in any rung that was opened.
+        left: the winner of the rung that was left although it fits, by the ladder's one exception.
+    """
+
+    case: Case
+    winner: Pick | None
+    closest: Pick | None
+    next_rung: Pick | None
+    fastest: Pick | None
+    left: Pick | None
+    opened: tuple[Rows, ...]
+    usable_bytes: int
+    limit_bytes: int
+
+
+def limit_bytes(case: Case, usable: int) -> int:
+    """Usable bytes less the headroom: the user's or the site's, whichever is larger."""
+    site = overlay(case.policy.rules).headroom
+    return int(usable * (1 - max(case.policy.headroom, site.share if site else 0.0)))
+
+
+def search(case: Case) -> Found:
+    """Look for the layout of a case whose free arguments are in ``case.free``."""
+    from advisor.estimate import usable_bytes  # noqa: PLC0415
+
+    ladder, strict = law().ladder, case.policy.law == "strict"
+    limit = limit_bytes(case, usable_bytes(case))
+    opened: list[Rows] = []
+    best: list[Pick | None] = []
+    for rung in ladder.rungs:
+        opened.append(_judged(case, rung, ladder, limit))
+        best.append(_best(case, opened[-1], ladder))
+        if _settled(case, best, opened):
+            break
+    place = _chosen(case, best, ladder, strict=strict)
+    if place is None:
+        closest = min((_closest(case, rows) for rows in opened if len(rows.columns)), key=_need, default=None)
+        return Found(_with(case, closest), None, closest, None, None, None, tuple(opened), usable_bytes(case), limit)
+    winner = best[place]
+    below = next((pick for pick in best[place + 1 :] if pick), None)
+    left = next((pick for pick in best[:place] if pick), None)
+    fastest = min((_cheapest(case, rows) for rows in opened if rows.fitting), key=lambda pick: pick.cost)
+    return Found(_with(case, winner), winner, None, below, fastest, left, tuple(opened), usable_bytes(case), limit)
+
+
+def _settled(case: Case, best: list[Pick | None], opened: list[Rows]) -> bool:
+    """A rung that fits and the one below it are enough, unless speed alone is asked for."""
+    fitting = [place for place, pick in enumerate(best) if pick]
+    enough = bool(fitting) and len(opened) > fitting[0] + 1
+    return enough and case.policy.objective != "throughput"
+
+
+def _chosen(case: Case, best: list[Pick | None], ladder: Ladder, *, strict: bool) -> int | None:
+    """The place of the rung that wins: the first that fits, or the next where the ladder lets it be left."""
+    places = [place for place, pick in enumerate(best) if pick]
+    if not places:
+        return None
+    if case.policy.objective == "throughput":
+        return min(places, key=lambda place: best[place].cost)  # type: ignore[union-attr]
+    first = places[0]
+    guard = None if strict else ladder.rungs[first].leave_if_costlier_by
+    below = best[first + 1] if first + 1 < len(best) else None
+    above = best[first]
+    if guard is not None and below and above and above.cost > below.cost * (1 + guard):
+        return first + 1
+    return first
+
+
+def _judged(case: Case, rung: Rung, ladder: Ladder, limit: int) -> Rows:
+    """All legal layouts of a rung with their memory and cost."""
+    from advisor.estimate import judge  # noqa: PLC0415
+
+    choices = [choice for choice in rung.choices if choice.strict or case.policy.law != "strict"]
+    columns = columns_of(case, choices, ladder)
+    legal = columns.take(legal_rows(case, columns))
+    judged = judge(case, legal)
+    fits = judged.reserved_bytes <= limit
+    if case.cluster.cpu_bytes_per_node is not None:
+        fits = fits & (judged.host_bytes_per_node <= case.cluster.cpu_bytes_per_node)
+    costs = cost.total(case, legal)
+    return Rows(rung.id, len(columns), legal, judged.peak_bytes, judged.reserved_bytes, fits, costs)
+
+
+def _best(case: Case, rows: Rows, ladder: Ladder) -> Pick | None:
+    """The cheapest layout that fits; of those that cost as good as the same, the simplest."""
+    import numpy as np  # noqa: PLC0415
+
+    if not rows.fitting:
+        return None
+    band = ladder.tie_band.moe if case.model.experts else ladder.tie_band.dense
+    near = np.flatnonzero(rows.fits & (rows.cost <= rows.cost[rows.fits].min() * (1 + band)))
+    names = FactsOf(case, rows.columns.take(near))
+    simplicity = [np.broadcast_to(expression.read(rule.smaller)(names), len(near)) for rule in ladder.preferences]
+    first = np.lexsort([rows.cost[near], *reversed(simplicity)])[0]
+    return pick(case, rows, int(near[first]))
+
+
+def _cheapest(case: Case, rows: Rows) -> Pick:
+    import numpy as np  # noqa: PLC0415
+
+    return pick(case, rows, int(np.where(rows.fits, rows.cost, np.inf).argmin()))
+
+
+def _closest(case: Case, rows: Rows) -> Pick:
+    return pick(case, rows, int(rows.reserved.argmin()))
+
+
+def _need(candidate: Pick) -> int:
+    return candidate.reserved_bytes
+
+
+def pick(case: Case, rows: Rows, index: int) -> Pick:
+    """One row as a layout, with its figures."""
+    layout = completed(case, Layout(**{**case.layout.model_dump(), **rows.columns.row(index)}))
+    return Pick(
+        layout,
+        rows.rung,
+        int(rows.peak[index]),
+        int(rows.reserved[index]),
+        bool(rows.fits[index]),
+        float(rows.cost[index]),
+    )
+
+
+def completed(case: Case, layout: Layout) -> Layout:
+    """The layout with what no column holds: the schedule's name and an uneven split, spelt out."""
+    changes: dict[str, Any] = {}
+    if "pipeline_schedule" in case.free:
+        changes["pipeline_schedule"] = "interleaved" if layout.virtual_stages > 1 else "1f1b"
+    if "stage_layers" in case.free:
+        changes["stage_layers"] = stage_layers(case.model.layers, layout.pipeline_parallel)
+    return layout.model_copy(update=changes)
+
+
+def stage_layers(layers: int, stages: int) -> tuple[int, ...]:
+    """An uneven split as near to even as can be; empty when it is even.
+
+    The last stage, which holds the head, is never among the longer ones, and neither are the first stages, which keep
+    the most micro-batches alive.
+    """
+    base, extra = divmod(layers, stages)
+    if not extra:
+        return ()
+    return tuple(base + (stages - 1 - extra <= stage < stages - 1) for stage in range(stages))
+
+
+def _with(case: Case, chosen: Pick | None) -> Case:
+    return case.model_copy(update={"layout": chosen.layout}) if chosen else case

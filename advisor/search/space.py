@@ -1,0 +1,143 @@
+"""All layouts that are worth judging: the factorisations of the GPU count, crossed with the levers of a rung.
+
+What a user gave is fixed. What cannot win is left out here only where that is certain: a size that divides nothing, a
+ZeRO stage 0 beside ranks that could share states for nothing. Everything else is the constraints' to refuse.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import fields
+from typing import TYPE_CHECKING, Any
+
+from advisor.constraints.expression import divisors
+from advisor.types.columns import OFFLOAD_TARGETS, RECOMPUTE_POLICIES, Columns
+
+if TYPE_CHECKING:
+    from advisor.constraints.rules import Choice, Ladder
+    from advisor.types.case import Case
+
+#: Stages a rank may interleave; more buys little and sends more.
+VIRTUAL_STAGES = (1, 2, 3, 4, 5, 6, 8)
+CORE = (
+    "tensor_parallel", "pipeline_parallel", "context_parallel", "data_parallel_replicate", "data_parallel_shard",
+    "expert_parallel", "virtual_stages", "zero_stage", "micro_batch",
+)  # fmt: skip
+
+
+def columns_of(case: Case, choices: Sequence[Choice], ladder: Ladder) -> Columns:
+    """The layouts of one rung as columns: every way of dividing the work, with each of the rung's choices."""
+    import numpy as np  # noqa: PLC0415 - a single estimate needs no numpy
+
+    core = np.asarray(list(_cores(case, ladder)), dtype=np.float64).reshape(-1, len(CORE))
+    kinds = _distinct(case, choices)
+    cores = dict(zip(CORE, np.repeat(core, len(kinds), axis=0).T, strict=True))
+    levers = {name: np.tile(np.asarray([kind[name] for kind in kinds], dtype=np.float64), len(core)) for name in kinds[0]}
+    held = {field.name: np.full(len(core) * len(kinds), _number(getattr(case.layout, field.name))) for field in fields(Columns)}
+    return _derived(case, held | cores | levers)
+
+
+def _derived(case: Case, columns: dict[str, Any]) -> Columns:
+    """Fill in what follows from the rest, where it is free."""
+    import numpy as np  # noqa: PLC0415
+
+    share = columns.pop("recompute_share")
+    stage_layers = np.ceil(case.model.layers / columns["pipeline_parallel"])
+    data = columns["data_parallel_replicate"] * columns["data_parallel_shard"]
+    if "recompute_layers" in case.free:
+        columns["recompute_layers"] = np.ceil(share * stage_layers)
+    if "sequence_parallel" in case.free:
+        able = case.training.framework not in ("deepspeed", "fsdp1", "ddp", "single")
+        columns["sequence_parallel"] = (columns["tensor_parallel"] > 1) * float(able)
+    if "reshard_after_forward" in case.free:
+        columns["reshard_after_forward"] = (columns["zero_stage"] != 2) * 1.0  # noqa: PLR2004 - ZeRO-2 keeps weights
+    if "gradient_accumulation" in case.free and case.training.global_batch:
+        columns["gradient_accumulation"] = np.maximum(case.training.global_batch // (columns["micro_batch"] * data), 1)
+    return Columns(**columns)
+
+
+def _distinct(case: Case, choices: Sequence[Choice]) -> list[dict[str, float]]:
+    """A rung's choices as numbers, with what the user gave in place of the rung's own; each once."""
+    found: dict[tuple[tuple[str, float], ...], dict[str, float]] = {}
+    for choice in choices:
+        levers = choice.model_dump(exclude={"strict", "recompute_share"})
+        numbers = {name: _number(value if name in case.free else getattr(case.layout, name)) for name, value in levers.items()}
+        numbers["recompute_share"] = choice.recompute_share
+        found[tuple(numbers.items())] = numbers
+    return list(found.values())
+
+
+def _number(value: Any) -> float:
+    """A field as the number its column holds."""
+    if isinstance(value, str):
+        words = RECOMPUTE_POLICIES if value in RECOMPUTE_POLICIES else OFFLOAD_TARGETS
+        return float(words.index(value))
+    return float(value)
+
+
+def _cores(case: Case, ladder: Ladder) -> Iterator[tuple[int, ...]]:
+    """Every way of dividing the work over the GPUs, as values of ``CORE``."""
+    for tensor, pipeline, context in _model_parallel(case, ladder):
+        data = case.cluster.gpus // (tensor * pipeline * context)
+        for replicate, shard in _data_splits(case, data):
+            for expert in _experts(case, pipeline):
+                for virtual in _virtual_stages(case, pipeline):
+                    for zero in _zero_stages(case, shard * context):
+                        for micro in _micro_batches(case, data, ladder):
+                            yield tensor, pipeline, context, replicate, shard, expert, virtual, zero, micro
+
+
+def _given_or(case: Case, name: str, candidates: Iterable[int]) -> list[int]:
+    """The value the user gave, or else the candidates."""
+    return list(candidates) if name in case.free else [getattr(case.layout, name)]
+
+
+def _model_parallel(case: Case, ladder: Ladder) -> Iterator[tuple[int, int, int]]:
+    gpus, layers = case.cluster.gpus, case.model.layers
+    reach = max(case.cluster.fast_domain, case.cluster.gpus_per_node)
+    tensors = [n for n in divisors(gpus) if n <= reach and case.model.attention.heads % n == 0]
+    contexts = [n for n in divisors(gpus) if n == 1 or n * ladder.shortest_local_sequence <= case.training.sequence_length]
+    for tensor in _given_or(case, "tensor_parallel", tensors):
+        for pipeline in _given_or(case, "pipeline_parallel", (n for n in divisors(gpus) if n <= layers)):
+            for context in _given_or(case, "context_parallel", contexts):
+                if gpus % (tensor * pipeline * context) == 0:
+                    yield tensor, pipeline, context
+
+
+def _data_splits(case: Case, data: int) -> Iterator[tuple[int, int]]:
+    """Replicas and shards: all ranks share states, or each node (or fast domain) does and the groups are copies."""
+    group = case.cluster.fast_domain
+    splits = [(1, data)]
+    if group > 1 and data > group and data % group == 0:
+        splits.append((data // group, group))
+    if "data_parallel_replicate" not in case.free or "data_parallel_shard" not in case.free:
+        replicates = _given_or(case, "data_parallel_replicate", divisors(data))
+        shards = _given_or(case, "data_parallel_shard", divisors(data))
+        splits = [(r, s) for r in replicates for s in shards if r * s == data]
+    yield from splits
+
+
+def _experts(case: Case, pipeline: int) -> list[int]:
+    if case.model.experts is None:
+        return _given_or(case, "expert_parallel", [1])
+    ranks = case.cluster.gpus // (pipeline * case.layout.expert_tensor_parallel)
+    return _given_or(case, "expert_parallel", divisors(math.gcd(case.model.experts.count, ranks)))
+
+
+def _virtual_stages(case: Case, pipeline: int) -> list[int]:
+    even = [n for n in VIRTUAL_STAGES if n == 1 or (pipeline > 1 and case.model.layers % (pipeline * n) == 0)]
+    return _given_or(case, "virtual_stages", even)
+
+
+def _zero_stages(case: Case, ranks: int) -> list[int]:
+    """Without ranks to share with only offload asks for a stage; with them, stage 0 wastes memory for nothing."""
+    if case.training.framework in ("ddp", "single"):
+        return _given_or(case, "zero_stage", [0])
+    return _given_or(case, "zero_stage", (0, 3) if ranks == 1 else (1, 2, 3))
+
+
+def _micro_batches(case: Case, data: int, ladder: Ladder) -> list[int]:
+    powers = [2**n for n in range(ladder.largest_micro_batch.bit_length()) if 2**n <= ladder.largest_micro_batch]
+    batch = case.training.global_batch
+    return _given_or(case, "micro_batch", (n for n in powers if not batch or batch % (n * data) == 0))
