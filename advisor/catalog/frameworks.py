@@ -9,7 +9,7 @@ from pydantic import Field
 
 from advisor.catalog.reader import normalised, read_catalog_file
 from advisor.errors import unknown_name
-from advisor.types import arguments as a  # noqa: TC001 - pydantic reads the annotations
+from advisor.types import arguments as a
 from advisor.types.base import CountOrZero, Value
 
 
