@@ -8,7 +8,7 @@ from pydantic import Field
 
 from advisor.types import arguments as a
 from advisor.types.architecture import ModelArchitecture, ParameterCount
-from advisor.types.base import Count, CountOrZero, Share, Value
+from advisor.types.base import Count, CountOrZero, LargeCount, Share, Value
 
 Origin = str  # "given" | "catalog" | "default" | "derived" | "rule:<id>"
 
@@ -33,8 +33,8 @@ class Device(Value):
     driver_bytes: CountOrZero = Field(description="total memory the driver reports")
     driver_bytes_sourced: bool = Field(description="False when the driver's figure is derived, not seen published")
     memory_bytes_per_s: CountOrZero
-    bf16_flops_per_s: CountOrZero
-    matmul_flops_per_s: CountOrZero = Field(description="best measured bf16 matmul, else the datasheet's dense rate")
+    bf16_flops_per_s: LargeCount
+    matmul_flops_per_s: LargeCount = Field(description="best measured bf16 matmul, else the datasheet's dense rate")
     scale_up_bytes_per_s: CountOrZero = Field(description="NVLink, xGMI …, one way per GPU; 0: none")
     scale_up_domain: Count = Field(description="GPUs that reach each other at that rate")
     host_link_bytes_per_s: CountOrZero
