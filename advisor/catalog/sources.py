@@ -19,9 +19,9 @@ class Source(Value):
     kind: Literal["paper", "article", "code", "documentation", "report", "recalled"]
     title: str
     authors: str
-    year: int
+    year: int | None = Field(description="None: not known")
     url: str = Field(description="public address; empty for a recalled figure or an article without one")
-    checked_on: str = Field(description="the day a person last looked at it")
+    checked_on: str = Field(description="the day the entry was written or last checked")
 
 
 def source_keys() -> tuple[str, ...]:
