@@ -133,7 +133,7 @@ def find_operation(name: str) -> Operation:
 
 
 def _estimate_memory(arguments: CaseArguments, allow_paths: bool) -> MemoryAnswer:
-    from advisor.estimate import answer  # noqa: PLC0415 - see the module's docstring
+    from advisor.answer import answer  # noqa: PLC0415 - see the module's docstring
     from advisor.resolve import resolve  # noqa: PLC0415
 
     return answer(resolve(arguments, allow_paths=allow_paths))

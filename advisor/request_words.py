@@ -17,7 +17,13 @@ _BOUNDS: Final = {
     "maximum": "of at most",
     "exclusiveMaximum": "below",
 }
-_PYDANTIC_BOUNDS: Final = {"ge": "minimum", "gt": "exclusiveMinimum", "le": "maximum", "lt": "exclusiveMaximum"}
+_PYDANTIC_BOUNDS: Final = {
+    "ge": "minimum",
+    "gt": "exclusiveMinimum",
+    "le": "maximum",
+    "lt": "exclusiveMaximum",
+    "max_length": "maxItems",
+}
 
 
 def field_schema(model: type[BaseModel], path: Sequence[int | str]) -> Schema:

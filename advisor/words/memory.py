@@ -10,6 +10,8 @@ from advisor.words.phrases import VERDICTS, assumption_lines, joined, next_lines
 from advisor.words.tables import gib, memory_rows, table
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from advisor.types import MemoryAnswer
 
 MOST_TERMS: Final = 8
@@ -70,14 +72,17 @@ def _job_lines(answer: MemoryAnswer) -> list[str]:
     count, saved, host = answer.parameters, answer.activations, answer.host
     trainable = "" if count.trainable == count.total else f", {units.format_count(count.trainable)} trainable"
     parameters = f"{units.format_count(count.total)}{trainable}, {units.format_count(count.per_rank)} on the rank"
-    working = f"{format_bytes(saved.working_set_bytes)} working set, {format_bytes(saved.loss_bytes)} loss"
-    on_host = f"{format_bytes(host.cpu_bytes_per_node)} CPU, {format_bytes(host.nvme_bytes_per_node)} NVMe"
+    activations = _parts({"saved": saved.saved_bytes, "working set": saved.working_set_bytes, "loss": saved.loss_bytes})
+    on_host = _parts({"CPU": host.cpu_bytes_per_node, "NVMe": host.nvme_bytes_per_node})
     return [
-        f"Parameters: {parameters}.",
-        f"Activations: {format_bytes(saved.saved_bytes)} saved, {working}.",
+        f"Parameters: {parameters}. Activations: {activations}.",
         f"Host per node: {on_host} ({host.verdict.replace('_', ' ')}).",
         *_time_lines(answer),
     ]
+
+
+def _parts(sizes: Mapping[str, int]) -> str:
+    return ", ".join(f"{format_bytes(size)} {name}" for name, size in sizes.items() if size) or "none"
 
 
 def _time_lines(answer: MemoryAnswer) -> list[str]:

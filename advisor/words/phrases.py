@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
+from advisor.types import Layout
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from advisor.types import Assumption, Layout, NextCall
+    from advisor.types import Assumption, NextCall
 
 VERDICTS: Final = {
     "comfortable": "COMFORTABLE: even the high end of the band fits with the headroom",
@@ -29,9 +31,8 @@ def layout_words(layout: Layout) -> str:
 
 
 def assumption_lines(assumptions: Iterable[Assumption], full: bool, *, most: int = MOST_ASSUMPTIONS) -> list[str]:
-    """What nobody gave, first what could flip the verdict."""
-    chosen = [each for each in assumptions if each.origin != "given"]
-    chosen.sort(key=lambda each: (not each.flips_verdict, each.origin in {"catalog", "derived"}))
+    """What nobody gave: first what could flip the verdict, last what only says that a lever is not used."""
+    chosen = sorted((each for each in assumptions if each.origin != "given"), key=_weight)
     shown = chosen if full else chosen[:most]
     words = [
         f"{each.argument}={argument(each.value)} ({each.origin}{', flips the verdict' if each.flips_verdict else ''})"
@@ -40,6 +41,12 @@ def assumption_lines(assumptions: Iterable[Assumption], full: bool, *, most: int
     left = len(chosen) - len(shown)
     more = f"; {left} more at detail=full" if left else ""
     return [f"Assumed: {'; '.join(words)}{more}."] if words else []
+
+
+def _weight(assumption: Assumption) -> tuple[bool, bool, bool]:
+    lever = Layout.model_fields.get(assumption.argument)
+    unused = lever is not None and lever.default == assumption.value
+    return not assumption.flips_verdict, unused, assumption.origin in {"catalog", "derived"}
 
 
 def warning_lines(warnings: Sequence[str], full: bool) -> list[str]:
