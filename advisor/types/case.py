@@ -112,6 +112,7 @@ class Training(Value):
     lora_targets: tuple[str, ...]
     lora_bytes: float
     lora_dropout: float
+    base_weight_bytes: float = Field(default=0, description="bytes of a quantised base weight; 0: not quantised")
     lora_modules_to_save: tuple[str, ...]
     quantization: str
     framework: a.Framework
@@ -120,6 +121,10 @@ class Training(Value):
     optimizer: OptimizerStates
     recipe: Recipe
     implementation: a.Implementation
+    bucket_elements: CountOrZero = Field(default=0, description="elements of a communication bucket")
+    fragmentation: float = Field(default=0.0, description="share that the allocator holds beyond what is allocated")
+    communicator_bytes: CountOrZero = Field(default=0, description="NCCL's memory outside the allocator, per GPU")
+    workspace_bytes: CountOrZero = Field(default=0, description="matrix library's workspace, inside the allocator")
     attention: a.AttentionKernel
     loss: a.LossKernel
     keep_logits: bool
@@ -192,10 +197,13 @@ class Case(Value):
 
     model: ModelArchitecture
     parameters: ParameterCount
+    adapter_parameters: CountOrZero = Field(default=0, description="parameters of the adapters, whole model")
     cluster: Cluster
     training: Training
     layout: Layout
     policy: Policy
     assumptions: tuple[Assumption, ...] = ()
     warnings: tuple[str, ...] = ()
-    free: frozenset[str] = Field(default=frozenset(), description="layout arguments nobody gave: recommend may set them")
+    free: frozenset[str] = Field(
+        default=frozenset(), description="layout arguments nobody gave: recommend may set them"
+    )

@@ -61,7 +61,7 @@ class Columns:
     def row(self, index: int) -> Mapping[str, Any]:
         """One layout's fields by name, in the types that ``Layout`` takes."""
         values: dict[str, Any] = {f.name: float(getattr(self, f.name)[index]) for f in fields(self)}
-        whole = {name: int(value) for name, value in values.items() if name != "offload_fraction"}
+        whole: dict[str, Any] = {name: int(value) for name, value in values.items() if name != "offload_fraction"}
         whole["recompute"] = RECOMPUTE_POLICIES[whole["recompute"]]
         for name in ("offload_optimizer", "offload_parameters", "offload_activations"):
             whole[name] = OFFLOAD_TARGETS[whole[name]]

@@ -1,0 +1,214 @@
+"""Breakdown → answer: verdict, band, terms with formula and numbers, stages, host, assumptions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from advisor import phases
+from advisor.constraints.legality import require_legal
+from advisor.estimate import Breakdown, Line, StageBreakdown, estimate
+from advisor.formula import number_text
+from advisor.placement import Place
+from advisor.symbols import GLOSSARY
+from advisor.types.answers import (
+    Activations,
+    Binding,
+    Host,
+    MemoryAnswer,
+    NextCall,
+    Parameters,
+    PhaseValue,
+    StageValue,
+    SymbolValue,
+    TermValue,
+    Time,
+    Verdict,
+)
+from advisor.types.case import Case, Layout
+from advisor.versions import versions
+
+#: Low and high end of the band around the expected peak, by the evidence of the recipe. Judgement until calibrated
+#: on residuals (docs/accuracy.md).
+BANDS: Mapping[str, tuple[float, float]] = {"verified": (0.05, 0.08), "known": (0.15, 0.20), "assumed": (0.25, 0.35)}
+
+
+def answer(case: Case) -> MemoryAnswer:
+    """The full answer for one case.
+
+    Raises:
+        AdvisorError: ``illegal_layout`` when the framework refuses the layout.
+    """
+    require_legal(case)
+    return describe(estimate(case))
+
+
+def describe(breakdown: Breakdown) -> MemoryAnswer:
+    """The answer that a breakdown gives."""
+    case, binding = breakdown.case, breakdown.binding
+    phase = binding.peak_phase
+    lines = [line for line in binding.lines if line.at(phase)]
+    low, high = BANDS[case.training.recipe.evidence]
+    peak = breakdown.peak_bytes
+    return MemoryAnswer(
+        verdict=verdict(breakdown),
+        peak_bytes=peak,
+        peak_bytes_low=round(peak * (1 - low)),
+        peak_bytes_high=round(peak * (1 + high)),
+        reserved_bytes=breakdown.reserved_bytes,
+        usable_bytes=breakdown.usable_bytes,
+        margin_bytes=breakdown.usable_bytes - breakdown.reserved_bytes,
+        evidence=case.training.recipe.evidence,
+        binding=Binding(
+            stage=binding.place.stage, phase=phase, term=max(lines, key=lambda line: line.at(phase)).term.name
+        ),
+        terms=term_values(lines, phase),
+        symbols=symbol_values(lines) if case.policy.detail == "full" else (),
+        activations=_activations(binding, phase),
+        stages=_stages(breakdown),
+        phases=tuple(PhaseValue(phase=name, bytes=amount) for name, amount in binding.by_phase.items()),
+        parameters=_parameters(case, binding),
+        host=_host(breakdown),
+        time=Time(note="the timing model comes with the planner; memory needs none"),
+        layout=case.layout,
+        assumptions=case.assumptions,
+        warnings=case.warnings,
+        next_calls=_next_calls(case, breakdown),
+        versions=versions(),
+    )
+
+
+def verdict(breakdown: Breakdown) -> Verdict:
+    """Reserved memory against usable, graded: see docs/contract.md."""
+    case = breakdown.case
+    reserved, usable = breakdown.reserved_bytes, breakdown.usable_bytes
+    allowed = usable * (1 - case.policy.headroom)
+    high = BANDS[case.training.recipe.evidence][1]
+    if reserved * (1 + high) <= allowed:
+        return "comfortable"
+    if reserved <= allowed:
+        return "fits"
+    return "tight" if reserved <= usable else "does_not_fit"
+
+
+def term_values(lines: Iterable[Line], phase: str) -> tuple[TermValue, ...]:
+    """One row a term, largest first; equal terms of several layer groups are one row."""
+    merged: dict[tuple[str, str], list[Line]] = {}
+    for line in lines:
+        merged.setdefault((line.term.name, line.term.substituted(line.values)), []).append(line)
+    rows = [_term_value(same, phase) for same in merged.values()]
+    return tuple(sorted(rows, key=lambda row: -row.bytes))
+
+
+def _term_value(lines: list[Line], phase: str) -> TermValue:
+    term, values = lines[0].term, lines[0].values
+    count = sum(line.count(phase) for line in lines)
+    times, number = ("", "") if count == 1 else ("n · ", f"{number_text(count)} · ")
+    wrap = "({})" if times else "{}"
+    return TermValue(
+        name=term.name,
+        slot=term.slot,
+        bytes=sum(line.at(phase) for line in lines),
+        formula=times + wrap.format(term.formula),
+        substituted=number + wrap.format(term.substituted(values)),
+        symbols=term.symbols,
+        source=term.source,
+        phases=tuple(name for name in phases.PHASES if any(line.count(name) for line in lines)),
+    )
+
+
+def symbol_values(lines: Iterable[Line]) -> tuple[SymbolValue, ...]:
+    """The legend: each symbol that the shown terms use, once."""
+    found: dict[str, SymbolValue] = {}
+    for line in lines:
+        for name in line.term.symbols:
+            symbol = GLOSSARY[name]
+            value = float(line.values[name])
+            found.setdefault(name, SymbolValue(symbol=name, meaning=symbol.meaning, unit=symbol.unit, value=value))
+    return tuple(found[name] for name in GLOSSARY if name in found)
+
+
+def _activations(stage: StageBreakdown, phase: str) -> Activations:
+    kept = {*phases.LAYER_SLOTS, "checkpoint.input", "head.kept"}
+
+    def total(slots: Iterable[str], at: str) -> int:
+        wanted = set(slots)
+        return sum(line.at(at) for line in stage.lines if line.term.slot in wanted)
+
+    loss = ("loss.kept", "loss.forward", "loss.backward", "loss.held_logits")
+    return Activations(
+        saved_bytes=total(kept, phases.FORWARD),
+        loss_bytes=max(total(loss, phases.FORWARD), total(loss, phases.LOSS)),
+        working_set_bytes=total((*phases.WORKING_SLOTS, "working.head"), phase),
+        per_layer_bytes=round(sum(line.amount for line in stage.lines if line.term.slot in phases.LAYER_SLOTS)),
+    )
+
+
+def _stages(breakdown: Breakdown) -> tuple[StageValue, ...]:
+    return tuple(
+        StageValue(
+            stage=stage.place.stage,
+            layers=stage.place.layers,
+            in_flight=float(stage.place.in_flight),
+            parameters=stage.parameters,
+            peak_bytes=stage.peak_bytes,
+            phase=stage.peak_phase,
+        )
+        for stage in breakdown.stages
+    )
+
+
+def _parameters(case: Case, binding: StageBreakdown) -> Parameters:
+    trained = case.adapter_parameters or trained_parameters(case)
+    return Parameters(
+        total=case.parameters.total + case.adapter_parameters,
+        trainable=trained,
+        active=case.parameters.active + case.adapter_parameters,
+        per_rank=binding.parameters,
+    )
+
+
+def trained_parameters(case: Case) -> int:
+    """Parameters that receive a gradient, whole model."""
+    place = Place(case, Layout(), 0)  # one stage holds the whole model
+    layers = place.divided_trained + place.replicated_trained + place.experts_trained
+    return int(layers + place.head_trained + place.embedding_trained)
+
+
+def _host(breakdown: Breakdown) -> Host:
+    cluster = breakdown.case.cluster
+    cpu, nvme = breakdown.node_bytes(phases.HOST), breakdown.node_bytes(phases.NVME)
+    unknown = (cpu and cluster.cpu_bytes_per_node is None) or (nvme and cluster.nvme_bytes_per_node is None)
+    return Host(
+        cpu_bytes_per_node=cpu,
+        nvme_bytes_per_node=nvme,
+        verdict="needs_info" if unknown else _host_verdict(breakdown, cpu, nvme),
+    )
+
+
+def _host_verdict(breakdown: Breakdown, cpu: int, nvme: int) -> Verdict:
+    cluster, headroom = breakdown.case.cluster, breakdown.case.policy.headroom
+    pairs = [(cpu, cluster.cpu_bytes_per_node), (nvme, cluster.nvme_bytes_per_node)]
+    shares = [used / has if has else float("inf") for used, has in pairs if used]
+    worst = max(shares, default=0.0)
+    if worst <= (1 - headroom) / 2:
+        return "comfortable"
+    if worst <= 1 - headroom:
+        return "fits"
+    return "tight" if worst <= 1 else "does_not_fit"
+
+
+def _next_calls(case: Case, breakdown: Breakdown) -> tuple[NextCall, ...]:
+    model = {"model": case.model.name} if case.model.source == "preset" else {}
+    if not model:
+        return ()
+    given = {
+        a.argument: a.value for a in case.assumptions if a.origin == "given" and a.argument not in Layout.model_fields
+    }
+    arguments = {**model, **given, "hardware": hardware_text(case)}
+    why = "find the layout to run" if breakdown.reserved_bytes <= breakdown.usable_bytes else "find a layout that fits"
+    return (NextCall(tool="recommend_setup", arguments=arguments, why=why),)
+
+
+def hardware_text(case: Case) -> str:
+    """The hardware as an argument."""
+    return f"{case.cluster.nodes}x{case.cluster.gpus_per_node} {case.cluster.device.name}"

@@ -1,0 +1,242 @@
+"""Case → breakdown: select the terms, evaluate them per stage and phase, take the peak on the worst rank.
+
+``estimate`` answers one case with ints and formulas; ``judge`` evaluates the same terms over columns of layouts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from advisor import phases
+from advisor.formula import Term
+from advisor.placement import Place, at_least, at_most
+from advisor.symbols import Values
+from advisor.terms import select
+from advisor.types.case import Case
+from advisor.types.columns import Columns
+
+Number = Any
+
+
+@dataclass(frozen=True)
+class Line:
+    """One slot on one rank: the term that fills it, its value, and how often it counts in each phase."""
+
+    term: Term
+    values: Values
+    amount: Number
+    presence: phases.Presence
+
+    def at(self, phase: str) -> int:
+        """Whole bytes in a phase."""
+        return int(round(self.amount * self.presence.get(phase, 0)))  # noqa: RUF046 - a numpy scalar rounds to its own kind
+
+    def count(self, phase: str) -> Number:
+        """How often the term counts in a phase."""
+        return self.presence.get(phase, 0)
+
+
+@dataclass(frozen=True)
+class StageBreakdown:
+    """Memory of one pipeline stage, by phase."""
+
+    place: Place
+    lines: tuple[Line, ...]
+
+    @cached_property
+    def by_phase(self) -> Mapping[str, int]:
+        """Bytes alive in each phase."""
+        return {phase: sum(line.at(phase) for line in self.lines) for phase in phases.PHASES}
+
+    @property
+    def peak_phase(self) -> str:
+        """The phase with the most bytes; the earlier one of equals."""
+        return max(phases.PHASES, key=lambda phase: self.by_phase[phase])
+
+    @property
+    def peak_bytes(self) -> int:
+        """Bytes at the peak."""
+        return self.by_phase[self.peak_phase]
+
+    def rank_bytes(self, where: str) -> int:
+        """Bytes one rank keeps off the GPU: ``phases.HOST`` or ``phases.NVME``."""
+        return sum(line.at(where) for line in self.lines)
+
+    @property
+    def parameters(self) -> int:
+        """Parameters that one rank of the stage holds before ZeRO divides them."""
+        place, layout = self.place, self.place.layout
+        experts = place.experts / (layout.expert_parallel * layout.expert_tensor_parallel)
+        adapters = self.place.case.adapter_parameters * place.layers / place.model.layers
+        return int(place.divided / layout.tensor_parallel + place.replicated + experts + adapters)
+
+
+@dataclass(frozen=True)
+class Breakdown:
+    """Memory of every stage of one case."""
+
+    case: Case
+    stages: tuple[StageBreakdown, ...]
+
+    @cached_property
+    def binding(self) -> StageBreakdown:
+        """The stage with the highest peak; the earlier one of equals."""
+        return max(self.stages, key=lambda stage: stage.peak_bytes)
+
+    @property
+    def peak_bytes(self) -> int:
+        """Expected peak of allocated memory on the worst rank."""
+        return self.binding.peak_bytes
+
+    @property
+    def reserved_bytes(self) -> int:
+        """Expected peak that the caching allocator holds."""
+        return round(self.peak_bytes * (1 + self.case.training.fragmentation))
+
+    def node_bytes(self, where: str) -> int:
+        """Bytes one node keeps off its GPUs, judged by its heaviest rank."""
+        return max(stage.rank_bytes(where) for stage in self.stages) * self.case.cluster.gpus_per_node
+
+    @property
+    def usable_bytes(self) -> int:
+        """What the driver reports, less what lives outside PyTorch."""
+        return usable_bytes(self.case)
+
+    @cached_property
+    def by_slot(self) -> Mapping[str, int]:
+        """Bytes of each slot at the peak, largest first."""
+        phase = self.binding.peak_phase
+        totals: dict[str, int] = {}
+        for line in self.binding.lines:
+            totals[line.term.slot] = totals.get(line.term.slot, 0) + line.at(phase)
+        return dict(sorted(((s, n) for s, n in totals.items() if n), key=lambda item: -item[1]))
+
+
+def usable_bytes(case: Case) -> int:
+    """Bytes that PyTorch can take on one GPU: the driver's total less context and communicators."""
+    outside = case.cluster.device.context_bytes
+    if case.cluster.gpus > 1:
+        outside += case.training.communicator_bytes
+    return max(case.cluster.driver_bytes - outside, 0)
+
+
+def estimate(case: Case) -> Breakdown:
+    """Every stage's memory, term by term."""
+    shared = _layer_values(case, case.layout)
+    stages = tuple(
+        StageBreakdown(place, tuple(_lines(place, shared)))
+        for place in (Place(case, case.layout, stage) for stage in range(case.layout.pipeline_parallel))
+    )
+    return Breakdown(case, stages)
+
+
+@dataclass(frozen=True)
+class _GroupValues:
+    """What one layer of a group keeps, slot by slot; the same on every stage."""
+
+    terms: Mapping[str, Term]
+    values: Values
+    amounts: Mapping[str, Number]
+
+
+def _layer_values(case: Case, layout: Any) -> Mapping[Any, _GroupValues]:
+    base = Place(case, layout)
+    found: dict[Any, _GroupValues] = {}
+    for group, _ in base.tables.groups:
+        values = Values(Place(case, layout, 0, group))
+        terms = select(phases.choices(case, masked=group.masked) | group.choices)
+        slots = (*phases.LAYER_SLOTS, *phases.WORKING_SLOTS, "checkpoint.input")
+        wanted = {slot: terms[slot] for slot in slots if slot in terms}
+        found[group] = _GroupValues(wanted, values, {slot: term(values) for slot, term in wanted.items()})
+    return found
+
+
+def _lines(place: Place, layers: Mapping[Any, _GroupValues]) -> Iterator[Line]:
+    terms = select(phases.choices(place.case) | {"ffn_kind": "none"})
+    values = Values(place)
+    for slot, presence in phases.outer_presence(place).items():
+        if slot in terms:
+            yield Line(terms[slot], values, terms[slot](values), presence)
+    for group, sums in place.tables.groups:
+        held = layers[group]
+        for slot, presence in phases.layer_presence(place, sums).items():
+            if slot in held.terms:
+                yield Line(held.terms[slot], held.values, held.amounts[slot], presence)
+    yield from _checkpoint_lines(place, layers)
+
+
+def _checkpoint_lines(place: Place, layers: Mapping[Any, _GroupValues]) -> Iterator[Line]:
+    """The kept inputs, once: every group's layers have inputs of the same size."""
+    for held in layers.values():
+        term = held.terms["checkpoint.input"]
+        yield Line(term, held.values, held.amounts["checkpoint.input"], phases.checkpoint_presence(place))
+        return
+
+
+# --- columns ----------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Judged:
+    """Peaks of many layouts, on each one's worst rank; host and NVMe bytes per node."""
+
+    peak_bytes: Any
+    reserved_bytes: Any
+    usable_bytes: int
+    host_bytes: Any
+    nvme_bytes: Any
+
+
+#: Rows evaluated at once: the working arrays of a chunk stay in the processor's cache.
+CHUNK_ROWS = 8192
+
+
+def judge(case: Case, columns: Columns) -> Judged:
+    """Peak bytes of every layout in the columns, by the same terms as ``estimate``.
+
+    Only stages that can bind are evaluated: the first two, the first whose layers all route to experts, the last.
+    """
+    import numpy as np  # noqa: PLC0415 - a single estimate needs no numpy
+
+    starts = range(0, len(columns), CHUNK_ROWS)
+    chunks = [_judge_chunk(case, columns.take(slice(start, start + CHUNK_ROWS))) for start in starts]
+    peak, host, nvme = (np.concatenate(parts) for parts in zip(*chunks, strict=True)) if chunks else [np.zeros(0)] * 3
+    reserved = np.round(peak * (1 + case.training.fragmentation))
+    ranks = case.cluster.gpus_per_node
+    return Judged(peak, reserved, usable_bytes(case), host * ranks, nvme * ranks)
+
+
+def _judge_chunk(case: Case, columns: Columns) -> tuple[Any, Any, Any]:
+    layers = _layer_values(case, columns)
+    stages = [_stage_totals(Place(case, columns, stage), layers) for stage in _binding_stages(case, columns)]
+    peak, host, nvme = stages[0]
+    for other in stages[1:]:
+        peak, host, nvme = (at_least(a, b) for a, b in zip((peak, host, nvme), other, strict=True))
+    return peak, host, nvme
+
+
+def _binding_stages(case: Case, columns: Columns) -> list[Any]:
+    """Stages, one column each, among which the highest peak lies."""
+    last = columns.pipeline_parallel - 1
+    stages = [last * 0, at_most(last * 0 + 1, last), last]
+    if case.model.moe_layers and case.model.moe_layers[0] > 0:
+        per_stage = at_least(case.model.layers // columns.pipeline_parallel, 1)
+        stages.append(at_most(-(-case.model.moe_layers[0] // per_stage), last))
+    return stages
+
+
+def _stage_totals(place: Place, layers: Mapping[Any, _GroupValues]) -> tuple[Any, Any, Any]:
+    import numpy as np  # noqa: PLC0415
+
+    totals: dict[str, Any] = {}
+    for line in _lines(place, layers):
+        for phase, count in line.presence.items():
+            if not (isinstance(count, int) and count == 0):
+                totals[phase] = totals.get(phase, 0.0) + np.round(line.amount * count)
+    rows = {phase: np.broadcast_to(np.asarray(total), len(place.layout)) for phase, total in totals.items()}
+    nothing = np.zeros(len(place.layout))
+    peak = np.maximum.reduce([rows[phase] for phase in phases.PHASES if phase in rows])
+    return peak, rows.get(phases.HOST, nothing), rows.get(phases.NVME, nothing)

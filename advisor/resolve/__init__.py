@@ -1,0 +1,104 @@
+"""Arguments → case: every choice the user left open is made here, once, and said with its origin."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from advisor.architecture import count_parameters, resolve_model
+from advisor.errors import AdvisorError
+from advisor.methods import adapter_parameters, check_method
+from advisor.resolve.framework import read_framework
+from advisor.resolve.hardware import read_cluster
+from advisor.resolve.layout import read_layout, with_accumulation
+from advisor.resolve.ledger import Ledger
+from advisor.resolve.training import read_training
+from advisor.types.architecture import ModelArchitecture
+from advisor.types.arguments import CaseArguments
+from advisor.types.case import Case, Cluster, Layout, Policy, Training
+
+__all__ = ["resolve"]
+
+DEFAULT_HEADROOM = 0.05
+
+
+def resolve(arguments: CaseArguments, *, allow_paths: bool) -> Case:
+    """The case that these arguments describe, with every open choice made and noted.
+
+    Raises:
+        AdvisorError: an argument is missing, unknown, contradicts another, or is not modelled yet.
+    """
+    refuse_unmodelled(arguments)
+    ledger = Ledger(arguments)
+    model = resolve_model(
+        model=arguments.model,
+        hf_config=arguments.hf_config,
+        architecture=arguments.architecture,
+        allow_paths=allow_paths,
+    )
+    cluster = read_cluster(ledger)
+    facts = read_framework(ledger, cluster)
+    layout = read_layout(ledger, model, cluster, facts)
+    training = read_training(ledger, model, cluster, facts, layout)
+    layout = with_accumulation(ledger, layout, training)
+    _warn(ledger, model, training, cluster)
+    return Case(
+        model=model,
+        parameters=count_parameters(model),
+        adapter_parameters=adapter_parameters(model, training),
+        cluster=cluster,
+        training=training,
+        layout=layout,
+        policy=_policy(arguments),
+        assumptions=tuple(ledger.assumptions),
+        warnings=tuple(ledger.warnings),
+        free=frozenset(name for name in Layout.model_fields if getattr(arguments, name) is None),
+    )
+
+
+_UNMODELLED: Mapping[str, str] = {
+    "measured_peak_gib": "the band is not narrowed by a measurement yet",
+    "distribute_checkpoints": "checkpoints divided by tensor parallel are not counted yet",
+    "images_per_sample": "image tokens and vision activations are not counted yet",
+    "tokens_per_image": "image tokens are not counted yet",
+    "profile": "only profile=exact is computed yet",
+}
+
+
+def refuse_unmodelled(arguments: CaseArguments) -> None:
+    """Refuse what would change the answer but is not computed yet, rather than ignore it.
+
+    Raises:
+        AdvisorError: ``not_modelled``, with what to leave out.
+    """
+    for name, why in _UNMODELLED.items():
+        given = getattr(arguments, name)
+        if given is not None and given not in (0, False, "exact"):
+            detail = f"{name}={given!r} is not modelled yet: {why}; leave it out"
+            raise AdvisorError("not_modelled", detail, pointer=f"/{name}")
+    check_method(arguments)
+
+
+def _policy(arguments: CaseArguments) -> Policy:
+    return Policy(
+        headroom=DEFAULT_HEADROOM if arguments.headroom is None else arguments.headroom,
+        objective=arguments.objective or "priority",
+        law=arguments.law or "priority",
+        detail=arguments.detail or "summary",
+        rules=arguments.rules or "",
+    )
+
+
+def _warn(ledger: Ledger, model: ModelArchitecture, training: Training, cluster: Cluster) -> None:
+    if model.max_positions and training.sequence_length > model.max_positions:
+        ledger.warnings.append(
+            f"sequence_length {training.sequence_length:,} is beyond the {model.max_positions:,} positions that "
+            f"{model.name} was made for: memory is computed, quality is not promised"
+        )
+    if model.mtp_layers:
+        ledger.warnings.append(f"{model.name}'s {model.mtp_layers} multi-token-prediction module(s) are not counted")
+    if not model.exact:
+        ledger.warnings.append(
+            "the model's shapes are a best effort: " + "; ".join(model.notes or ("see describe_model",))
+        )
+    if not cluster.device.driver_bytes_sourced and ledger.arguments.gpu_memory_gib is None:
+        ledger.warnings.append("usable memory is derived, not published, for this GPU: give gpu_memory_gib to be sure")

@@ -1,0 +1,37 @@
+"""What was given and what was assumed, collected while a case is put together."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from advisor.types.arguments import CaseArguments
+from advisor.types.case import Assumption
+
+
+@dataclass
+class Ledger:
+    """Collects what was assumed while a case is put together; it lives only while one is resolved."""
+
+    arguments: CaseArguments
+    assumptions: list[Assumption] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)
+
+    def take(self, name: str, default: Any, note: str = "", origin: str = "default") -> Any:
+        """The given value, or the default, noted as an assumption."""
+        given = getattr(self.arguments, name)
+        if given is not None:
+            self.assumptions.append(Assumption(argument=name, value=_shown(given), origin="given"))
+            return given
+        self.assumptions.append(Assumption(argument=name, value=_shown(default), origin=origin, note=note))
+        return default
+
+    def note(self, name: str, value: Any, origin: str, note: str = "") -> None:
+        """Say a value that no argument sets directly."""
+        self.assumptions.append(Assumption(argument=name, value=_shown(value), origin=origin, note=note))
+
+
+def _shown(value: Any) -> str | int | float | bool | None:
+    if isinstance(value, (tuple, list)):
+        return ", ".join(str(item) for item in value)
+    return value if isinstance(value, (str, int, float, bool, type(None))) else str(value)

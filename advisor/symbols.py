@@ -1,0 +1,246 @@
+"""The glossary: each letter's meaning, unit and how it is read from a place. One line a symbol.
+
+Counting units (tokens, heads, layers, ranks) are labels and count as 1; ``B`` is a byte, ``param`` a parameter.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from advisor.placement import Place, choose
+
+Number = Any
+
+
+@dataclass(frozen=True)
+class Symbol:
+    """A letter of the formulas."""
+
+    name: str
+    meaning: str
+    unit: str
+    read: Callable[[Place], Number]
+
+
+def _flag(condition: bool) -> int:
+    return 1 if condition else 0
+
+
+def _adapted(place: Place, *names: str) -> int:
+    """How many of these linear layers carry an adapter."""
+    targets = place.case.training.lora_targets if place.adapters else ()
+    return sum(name in targets for name in names)
+
+
+def _keeps_input(place: Place, *names: str) -> int:
+    """1 when one of these linear layers keeps its input: its weight, or an adapter in the same dtype, is trained."""
+    if not place.adapters:
+        return _flag(place.group.trained)
+    training = place.case.training
+    shares = training.lora_bytes == training.recipe.activation_bytes and training.lora_dropout == 0
+    return _flag(shares and _adapted(place, *names) > 0)
+
+
+def _copied_inputs(place: Place, *names: str) -> int:
+    """Adapted linear layers that keep a copy of their own: another dtype than the base, or dropout before A."""
+    training = place.case.training
+    own = training.lora_bytes != training.recipe.activation_bytes or training.lora_dropout > 0
+    return _adapted(place, *names) if own else 0
+
+
+QKV = ("q_proj", "k_proj", "v_proj", "q_a_proj", "kv_a_proj_with_mqa", "qkv_proj", "query_key_value", "c_attn")
+OUT = ("o_proj", "dense", "c_proj")
+GATE_UP = ("gate_proj", "up_proj", "gate_up_proj", "fc1", "c_fc")
+DOWN = ("down_proj", "fc2")
+
+
+def _ffn(place: Place) -> int:
+    return place.model.ffn.hidden if place.model.ffn else 0
+
+
+def _experts(place: Place, name: str) -> int:
+    return getattr(place.model.experts, name) if place.model.experts else 0
+
+
+def _autocast_copies(place: Place, count: int) -> int:
+    """Autocast over fp32 weights casts the input anew for each linear layer that reads it."""
+    return count if place.case.training.recipe.cast_copy_bytes else 1
+
+
+def _norm_inputs(place: Place) -> int:
+    """Norms that keep an input of their own: with a parallel residual both read the same tensor."""
+    return 1 if place.model.parallel_residual else place.model.norms_per_layer
+
+
+def _imbalance(place: Place) -> Number:
+    training = place.case.training
+    if training.moe_capacity_factor:
+        return training.moe_capacity_factor
+    return choose(place.layout.expert_parallel > 1, training.moe_imbalance, 1)
+
+
+def _optimizer_bytes(place: Place, kind: str) -> float:
+    """Master copy and state bytes per trained parameter: ``matrix`` or ``other``."""
+    training = place.case.training
+    state = getattr(training.optimizer, f"{kind}_bytes")
+    if training.optimizer.follows_precision:
+        state = state / 4 * training.recipe.moment_bytes  # the catalog states fp32 moments
+    return float(training.recipe.master_bytes + state)
+
+
+def _on_gpu(place: Place) -> Number:
+    """Share of the optimizer that stays on the GPU."""
+    offloaded = place.layout.offload_optimizer
+    if isinstance(offloaded, str):
+        return 1.0 if offloaded == "none" else 1.0 - place.layout.offload_fraction
+    return choose(offloaded > 0, 1.0 - place.layout.offload_fraction, 1.0)
+
+
+_SYMBOLS = (
+    # shapes
+    Symbol("h", "hidden size", "1", lambda p: p.model.hidden),
+    Symbol("a", "query heads", "1", lambda p: p.model.attention.heads),
+    Symbol("g", "key/value heads", "1", lambda p: p.model.attention.kv_heads),
+    Symbol("d", "width of a query head", "1", lambda p: p.model.attention.head_dim),
+    Symbol("d_v", "width of a value head", "1", lambda p: p.model.attention.v_head_dim),
+    Symbol("d_r", "rotary part of an MLA head", "1", lambda p: p.model.attention.qk_rope_head_dim),
+    Symbol("q_r", "rank of MLA's query compression", "1", lambda p: p.model.attention.q_lora_rank),
+    Symbol("c_kv", "rank of MLA's key/value compression", "1", lambda p: p.model.attention.kv_lora_rank),
+    Symbol("f", "feed-forward width", "1", _ffn),
+    Symbol("V", "vocabulary", "1", lambda p: p.model.vocab),
+    Symbol("E", "routed experts", "1", lambda p: _experts(p, "count")),
+    Symbol("k", "experts a token visits", "1", lambda p: _experts(p, "top_k")),
+    Symbol("f_e", "feed-forward width of a routed expert", "1", lambda p: _experts(p, "hidden")),
+    Symbol("f_s", "feed-forward width of the shared experts together", "1", lambda p: _experts(p, "shared_hidden")),
+    Symbol("n_n", "norms of a layer that keep an input of their own", "1", _norm_inputs),
+    # the job
+    Symbol("s", "tokens in a sequence", "1", lambda p: p.case.training.sequence_length),
+    Symbol("b", "sequences in a micro-batch", "1", lambda p: p.layout.micro_batch),
+    Symbol("T", "tokens of a micro-batch on one rank: s · b / cp", "1", lambda p: p.tokens),
+    Symbol("i_e", "busiest expert rank over the mean", "1", _imbalance),
+    Symbol("n_t", "tokens a chunk of the loss holds", "1", lambda p: _chunk(p)),
+    # who shares
+    Symbol("tp", "tensor-parallel ranks", "1", lambda p: p.layout.tensor_parallel),
+    Symbol("t_s", "ranks that split the sequence between matrices (tp with sequence parallel)", "1", lambda p: p.sequence_ranks),
+    Symbol("cp", "context-parallel ranks", "1", lambda p: p.layout.context_parallel),
+    Symbol("ep", "expert-parallel ranks", "1", lambda p: p.layout.expert_parallel),
+    Symbol("etp", "tensor-parallel ranks inside an expert", "1", lambda p: p.layout.expert_tensor_parallel),
+    Symbol("t_v", "ranks that split the vocabulary in the loss", "1", lambda p: p.layout.tensor_parallel),
+    Symbol("z_w", "ranks that share the dense weights", "1", lambda p: p.divisor(p.case.training.recipe.weights_divided_from, p.shard_ranks)),
+    Symbol("z_g", "ranks that share the dense gradients", "1", lambda p: p.divisor(_gradients_from(p), p.shard_ranks)),
+    Symbol("z_o", "ranks that share the dense optimizer states", "1", lambda p: p.divisor(p.case.training.recipe.optimizer_divided_from, p.shard_ranks)),
+    Symbol("y_w", "ranks that share the expert weights", "1", lambda p: p.divisor(p.case.training.recipe.weights_divided_from, p.expert_shard_ranks)),
+    Symbol("y_g", "ranks that share the expert gradients", "1", lambda p: p.divisor(_gradients_from(p), p.expert_shard_ranks)),
+    Symbol("y_o", "ranks that share the expert optimizer states", "1", lambda p: p.divisor(p.case.training.recipe.optimizer_divided_from, p.expert_shard_ranks)),
+    # parameters of the stage
+    Symbol("P_t", "stage parameters that tensor parallel divides", "param", lambda p: p.divided),
+    Symbol("P_r", "stage parameters that every tensor-parallel rank holds whole", "param", lambda p: p.replicated),
+    Symbol("P_e", "stage parameters in routed experts", "param", lambda p: p.experts),
+    Symbol("G_t", "trained layer parameters that tensor parallel divides", "param", lambda p: p.divided_trained),
+    Symbol("G_r", "trained layer parameters held whole", "param", lambda p: p.replicated_trained),
+    Symbol("G_h", "trained parameters of head and final norm", "param", lambda p: p.head_trained),
+    Symbol("G_b", "trained parameters of the embedding and what feeds it", "param", lambda p: p.embedding_trained),
+    Symbol("G_e", "trained parameters in routed experts", "param", lambda p: p.experts_trained),
+    Symbol("P_a", "adapter parameters on the stage", "param", lambda p: _adapter_parameters(p)),
+    Symbol("N_u", "parameters of the largest sharded unit on one rank before ZeRO divides it", "param", lambda p: p.unit),
+    Symbol("N_r", "parameters of the unit that holds embedding, head and final norm", "param", lambda p: p.root_unit),
+    Symbol("n_u", "units gathered at once: the one in use and the prefetched one", "1", lambda _: 2),
+    # widths
+    Symbol("w", "bytes of an activation element", "B", lambda p: p.case.training.recipe.activation_bytes),
+    Symbol("w_x", "bytes of a residual-stream element", "B", lambda p: _stream_bytes(p)),
+    Symbol("w_32", "bytes of an fp32 element", "B", lambda _: 4),
+    Symbol("w_8", "bytes of a mask element", "B", lambda _: 1),
+    Symbol("w_i", "bytes of an index element", "B", lambda _: 8),
+    Symbol("w_l", "bytes of an adapter's activation element", "B", lambda p: p.case.training.lora_bytes),
+    Symbol("w_w", "bytes a weight rests in", "B/param", lambda p: p.case.training.recipe.weight_bytes),
+    Symbol("w_b", "bytes a frozen base weight rests in, block scales included", "B/param", lambda p: _base_bytes(p)),
+    Symbol("w_c", "bytes a weight is gathered and multiplied in", "B/param", lambda p: p.case.training.recipe.compute_bytes),
+    Symbol("w_k", "bytes of the autocast copy of a weight", "B/param", lambda p: p.case.training.recipe.cast_copy_bytes),
+    Symbol("w_g", "bytes of a gradient", "B/param", lambda p: p.case.training.recipe.gradient_bytes),
+    Symbol("w_d", "bytes a gradient is reduced in", "B/param", lambda p: p.case.training.recipe.reduce_bytes),
+    Symbol("w_m", "optimizer bytes of a parameter: master copy and states", "B/param", lambda p: _optimizer_bytes(p, "matrix")),
+    Symbol("w_o", "optimizer bytes of an embedding, head or norm parameter", "B/param", lambda p: _optimizer_bytes(p, "other")),
+    Symbol("w_t", "scratch bytes of a parameter while the optimizer steps", "B/param", lambda p: _scratch_bytes(p)),
+    Symbol("phi", "share of the optimizer that stays on the GPU", "1", _on_gpu),
+    # what is trained decides what is kept
+    Symbol("u_n", "1 when the norm weights are trained", "1", lambda p: _flag(p.group.trained and not p.adapters)),
+    Symbol("u_q", "1 when the input of q, k and v is kept", "1", lambda p: _keeps_input(p, *QKV)),
+    Symbol("u_o", "1 when the input of the output projection is kept", "1", lambda p: _keeps_input(p, *OUT)),
+    Symbol("u_g", "1 when the input of gate and up is kept", "1", lambda p: _keeps_input(p, *GATE_UP)),
+    Symbol("u_d", "1 when the input of the down projection is kept", "1", lambda p: _keeps_input(p, *DOWN)),
+    Symbol("u_e", "1 when the experts' weights are trained", "1", lambda p: _flag(p.group.trained and not p.adapters)),
+    Symbol("c_q", "copies of the input that q, k and v keep", "1", lambda p: _autocast_copies(p, 1 if p.model.attention.fused_qkv else 3)),
+    Symbol("c_g", "copies of the input that gate and up keep", "1", lambda p: _autocast_copies(p, 2 if p.model.ffn and p.model.ffn.gated and not p.model.ffn.fused_gate_up else 1)),
+    Symbol("m_q", "own copies kept by adapters on q, k and v", "1", lambda p: _copied_inputs(p, *QKV)),
+    Symbol("m_o", "own copies kept by the adapter on the output projection", "1", lambda p: _copied_inputs(p, *OUT)),
+    Symbol("m_g", "own copies kept by adapters on gate and up", "1", lambda p: _copied_inputs(p, *GATE_UP)),
+    Symbol("m_d", "own copies kept by the adapter on the down projection", "1", lambda p: _copied_inputs(p, *DOWN)),
+    Symbol("n_l", "adapters in a layer", "1", lambda p: len(p.case.training.lora_targets) if p.adapters else 0),
+    Symbol("r", "adapter rank", "1", lambda p: p.case.training.lora_rank),
+    Symbol("u_x", "1 when the attention output is copied for its projection", "1", lambda p: _flag(p.model.attention.query_concat)),
+    Symbol("u_c", "1 when attention logits are soft-capped", "1", lambda p: _flag(p.model.attention.logit_softcap)),
+    Symbol("u_32", "1 when eager softmax is kept in fp32 beside its copy", "1", lambda p: _flag(p.model.attention.softmax_fp32)),
+    Symbol("u_a", "1 with attention dropout", "1", lambda p: _flag(p.model.attention.dropout > 0)),
+    Symbol("u_p", "1 with residual dropout", "1", lambda p: _flag(p.model.residual_dropout > 0)),
+    Symbol("u_y", "1 when the router reads an fp32 copy", "1", lambda p: _flag(bool(p.model.experts and p.model.experts.router_fp32))),
+    Symbol("u_l", "1 when the caller holds the logits during backward", "1", lambda p: _flag(p.case.training.keep_logits)),
+    Symbol("u_h", "1 on the stage that holds the head", "1", lambda p: p.is_last),
+    # fixed figures
+    Symbol("B_x", "CUDA workspace of the matrix library", "B", lambda p: p.case.training.workspace_bytes),
+    Symbol("B_r", "elements of a communication bucket", "param", lambda p: p.case.training.bucket_elements),
+)  # fmt: skip
+
+
+def _chunk(place: Place) -> Number:
+    """Tokens of one chunk: Liger takes V / h chunks, rounded so that a chunk's logits equal the hidden states."""
+    chunk = place.tokens * place.model.hidden / place.model.vocab
+    return (
+        chunk
+        if place.case.training.loss == "fused"
+        else choose(place.tokens > CHUNK_TOKENS, CHUNK_TOKENS, place.tokens)
+    )
+
+
+CHUNK_TOKENS = 1024
+
+
+def _gradients_from(place: Place) -> int:
+    return place.case.training.recipe.gradients_divided_from
+
+
+def _stream_bytes(place: Place) -> float:
+    """The residual stream is fp32 under autocast over fp32 weights, else it has the activations' dtype."""
+    recipe = place.case.training.recipe
+    return 4 if recipe.cast_copy_bytes else recipe.activation_bytes
+
+
+def _base_bytes(place: Place) -> float:
+    return place.case.training.base_weight_bytes or place.case.training.recipe.weight_bytes
+
+
+def _adapter_parameters(place: Place) -> Number:
+    return place.case.adapter_parameters * place.layers / place.model.layers if place.adapters else 0
+
+
+def _scratch_bytes(place: Place) -> float:
+    """The foreach optimizer makes one temporary of the whole state at once; others work tensor by tensor."""
+    training = place.case.training
+    moment = training.recipe.moment_bytes if training.optimizer.follows_precision else 4
+    return training.optimizer.step_matrix_bytes / 4 * moment
+
+
+GLOSSARY: Mapping[str, Symbol] = {symbol.name: symbol for symbol in _SYMBOLS}
+
+
+class Values(dict[str, Number]):
+    """The symbols' values at one place, each read when a formula first asks for it."""
+
+    def __init__(self, place: Place) -> None:
+        super().__init__()
+        self.place = place
+
+    def __missing__(self, name: str) -> Number:
+        value = self[name] = GLOSSARY[name].read(self.place)
+        return value

@@ -1,0 +1,44 @@
+"""The physics: one topic a module, one tensor or buffer a term."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from advisor.formula import Term
+from advisor.terms import attention, feed_forward, head, host, norms, states, transients
+
+TERMS: tuple[Term, ...] = (
+    *states.TERMS,
+    *norms.TERMS,
+    *attention.TERMS,
+    *feed_forward.TERMS,
+    *head.TERMS,
+    *transients.TERMS,
+    *host.TERMS,
+)
+
+
+def _by_slot() -> Mapping[str, tuple[Term, ...]]:
+    slots: dict[str, list[Term]] = {}
+    for term in TERMS:
+        slots.setdefault(term.slot, []).append(term)
+    return {slot: tuple(terms) for slot, terms in slots.items()}
+
+
+SLOTS: Mapping[str, tuple[Term, ...]] = _by_slot()
+
+
+def select(choices: Mapping[str, str]) -> Mapping[str, Term]:
+    """The term that fills each slot under these choices; a slot that does not occur is absent.
+
+    Raises:
+        LookupError: two terms claim the same slot: the catalog of terms is at fault, not the case.
+    """
+    chosen: dict[str, Term] = {}
+    for slot, terms in SLOTS.items():
+        matching = [term for term in terms if term.applies(choices)]
+        if len(matching) > 1:
+            raise LookupError(f"{slot}: {', '.join(term.name for term in matching)} claim the same case")
+        if matching:
+            chosen[slot] = matching[0]
+    return chosen

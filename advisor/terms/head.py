@@ -1,0 +1,117 @@
+"""Final norm, logits and loss, on the stage that holds the head."""
+
+from advisor.formula import term
+
+
+@term("head.kept", source="transformers-code LlamaForCausalLM", implementation="reference")
+def head_reference(T, h, w, w_32, w_x, u_n, u_h, t_s):
+    """The final norm's fp32 input and normalised tensor, and the head's input."""
+    return T * (h * (w_32 + w_x * u_n + w) + w_32) * u_h / t_s
+
+
+@term("head.kept", source="megatron-code GPTModel", implementation="fused")
+def head_fused(T, h, w, w_32, u_h, t_s):
+    """The final norm's input and the head's input."""
+    return T * (2 * h * w + w_32) * u_h / t_s
+
+
+# --- the loss at its three instants: end of forward, kept, its own backward -------------------------------------------
+
+
+@term("loss.kept", source="transformers-code ForCausalLMLoss", loss="standard")
+def loss_kept_standard(T, V, w_32, t_v, u_h):
+    """The fp32 log-softmax, from the forward pass to the loss' backward pass."""
+    return T * V * w_32 / t_v * u_h
+
+
+@term("loss.forward", source="transformers-code ForCausalLMLoss", loss="standard", logits="upcast")
+def loss_forward_standard(T, V, w, w_32, t_v, u_h):
+    """Logits and their fp32 copy, alive beside the log-softmax."""
+    return T * V * (w + w_32) / t_v * u_h
+
+
+@term("loss.forward", source="megatron-code vocab_parallel_cross_entropy", loss="standard", logits="vocab_parallel")
+def loss_forward_parallel(T, V, w, t_v, u_h):
+    """Logits in their own dtype, alive beside the fp32 softmax."""
+    return T * V * w / t_v * u_h
+
+
+@term("loss.backward", source="transformers-code ForCausalLMLoss", loss="standard", logits="upcast")
+def loss_backward_standard(T, V, w_32, t_v, u_h):
+    """The gradients of log-softmax and of the negative log-likelihood, alive beside the log-softmax."""
+    return 2 * T * V * w_32 / t_v * u_h
+
+
+@term("loss.backward", source="megatron-code vocab_parallel_cross_entropy", loss="standard", logits="vocab_parallel")
+def loss_backward_parallel(T, V, w, t_v, u_h):
+    """The logits' gradient in their own dtype; the softmax is overwritten in place."""
+    return T * V * w / t_v * u_h
+
+
+@term("loss.held_logits", source="transformers-code CausalLMOutput")
+def loss_held_logits(T, V, w, t_v, u_l, u_h):
+    """Logits that the caller holds through the backward pass."""
+    return T * V * w * u_l / t_v * u_h
+
+
+@term("loss.forward", source="liger-code fused_linear_cross_entropy", loss="fused", logits=("upcast", "vocab_parallel"))
+def loss_forward_fused(n_t, V, w, w_32, T, h, t_v, u_h):
+    """One chunk's logits with their fp32 copy; the gradient of the hidden states is made at once."""
+    return (n_t * V * (w + w_32) / t_v + T * h * w) * u_h
+
+
+@term("loss.kept", source="liger-code fused_linear_cross_entropy", loss="fused")
+def loss_kept_fused(T, V, h, w, t_v, u_h):
+    """Gradients of hidden states and head, made in the forward pass and kept."""
+    return (T * h + V * h / t_v) * w * u_h
+
+
+@term(
+    "loss.backward", source="liger-code fused_linear_cross_entropy", loss="fused", logits=("upcast", "vocab_parallel")
+)
+def loss_backward_fused(T, h, w, u_h):
+    """The hidden states' gradient scaled by the incoming one."""
+    return T * h * w * u_h
+
+
+@term("loss.kept", source="torchtune-code CEWithChunkedOutputLoss", loss="chunked")
+def loss_kept_chunked(T, V, w, t_v, u_h):
+    """Logits in their own dtype; each chunk's softmax is recomputed."""
+    return T * V * w / t_v * u_h
+
+
+@term(
+    "loss.forward", source="torchtune-code CEWithChunkedOutputLoss", loss="chunked", logits=("upcast", "vocab_parallel")
+)
+def loss_forward_chunked(n_t, V, w_32, t_v, u_h):
+    """One chunk's fp32 logits and log-softmax."""
+    return 2 * n_t * V * w_32 / t_v * u_h
+
+
+@term(
+    "loss.backward",
+    source="torchtune-code CEWithChunkedOutputLoss",
+    loss="chunked",
+    logits=("upcast", "vocab_parallel"),
+)
+def loss_backward_chunked(T, n_t, V, w, w_32, t_v, u_h):
+    """The logits' gradient, and one chunk's fp32 tensors."""
+    return (T * V * w + 3 * n_t * V * w_32) / t_v * u_h
+
+
+TERMS = (
+    head_reference,
+    head_fused,
+    loss_kept_standard,
+    loss_forward_standard,
+    loss_forward_parallel,
+    loss_backward_standard,
+    loss_backward_parallel,
+    loss_held_logits,
+    loss_forward_fused,
+    loss_kept_fused,
+    loss_backward_fused,
+    loss_kept_chunked,
+    loss_forward_chunked,
+    loss_backward_chunked,
+)

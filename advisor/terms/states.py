@@ -1,0 +1,130 @@
+"""Weights, gradients and optimizer states: what rests on a rank from step to step."""
+
+from advisor.formula import term
+
+# --- weights ---------------------------------------------------------------------------------------------------------
+
+
+@term("weights.dense", source="zero-2020 §5", base="plain")
+def weights_dense(P_t, P_r, tp, w_w, z_w):
+    """Resident weights of attention, dense feed-forward, norms, embedding and head."""
+    return (P_t / tp + P_r) * w_w / z_w
+
+
+@term("weights.dense", source="qlora-2023 §3", base="quantized")
+def weights_dense_quantized(P_t, P_r, N_r, tp, w_b, w_w, z_w):
+    """Quantised layer matrices with their block scales; what lies outside the layers stays unquantised."""
+    return ((P_t / tp - N_r) * w_b + (P_r + N_r) * w_w) / z_w
+
+
+@term("weights.experts", source="zero-2020 §5")
+def weights_experts(P_e, ep, etp, w_w, y_w):
+    """Resident weights of the routed experts; expert parallel divides them, ZeRO divides what expert data ranks share."""
+    return P_e / (ep * etp) * w_w / y_w
+
+
+@term("weights.cast_copies", source="pytorch-amp", cast="autocast")
+def weights_cast_copies(P_t, P_e, tp, ep, etp, w_k, z_w):
+    """Autocast's low-precision copies of the matrices, made in the forward pass and kept for the backward pass."""
+    return (P_t / tp + P_e / (ep * etp)) * w_k / z_w
+
+
+@term("weights.cast_copies_live", source="pytorch-amp", cast="autocast")
+def weights_cast_copies_recomputed(N_u, N_r, w_k):
+    """With full recompute only the head's copy and one layer's are alive at a time."""
+    return (N_u + N_r / 2) * w_k
+
+
+# --- gradients -------------------------------------------------------------------------------------------------------
+
+
+@term("gradients.layers", source="zero-2020 §5")
+def gradients_layers(G_t, G_r, tp, w_g, z_g):
+    """Gradients of the layers' dense weights."""
+    return (G_t / tp + G_r) * w_g / z_g
+
+
+@term("gradients.head", source="zero-2020 §5")
+def gradients_head(G_h, tp, w_g, z_g):
+    """Gradients of head and final norm: the first that the backward pass makes."""
+    return G_h / tp * w_g / z_g
+
+
+@term("gradients.embedding", source="zero-2020 §5")
+def gradients_embedding(G_b, tp, w_g, z_g):
+    """Gradient of the embedding: the last that the backward pass makes."""
+    return G_b / tp * w_g / z_g
+
+
+@term("gradients.experts", source="zero-2020 §5")
+def gradients_experts(G_e, ep, etp, w_g, y_g):
+    """Gradients of the routed experts."""
+    return G_e / (ep * etp) * w_g / y_g
+
+
+@term("gradients.unsynced", source="pytorch-fsdp2", sync="last")
+def gradients_unsynced(G_t, G_r, G_h, G_b, G_e, tp, ep, etp, w_d):
+    """Whole gradients that accumulate on each rank while synchronisation is skipped until the last micro-batch."""
+    return ((G_t + G_h + G_b) / tp + G_r + G_e / (ep * etp)) * w_d
+
+
+# --- optimizer -------------------------------------------------------------------------------------------------------
+
+
+@term("optimizer.dense", source="zero-2020 §3.1")
+def optimizer_dense(G_t, G_r, G_h, G_b, tp, w_m, w_o, z_o, phi):
+    """Master copies and optimizer states of the dense weights: layer matrices, and what is treated apart."""
+    return (G_t / tp * w_m + (G_r + (G_h + G_b) / tp) * w_o) / z_o * phi
+
+
+@term("optimizer.experts", source="zero-2020 §3.1")
+def optimizer_experts(G_e, ep, etp, w_m, y_o, phi):
+    """Master copies and optimizer states of the routed experts."""
+    return G_e / (ep * etp) * w_m / y_o * phi
+
+
+@term("optimizer.scratch", source="pytorch-optim", step="foreach")
+def optimizer_scratch(G_t, G_r, G_h, G_b, G_e, P_a, tp, ep, etp, w_t, z_o, y_o, phi):
+    """Temporaries of one optimizer step over all of the rank's parameters at once."""
+    return (((G_t + G_h + G_b) / tp + G_r + P_a) / z_o + G_e / (ep * etp) / y_o) * w_t * phi
+
+
+# --- adapters --------------------------------------------------------------------------------------------------------
+
+
+@term("adapters.weights", source="lora-2021 §4", adapters="on")
+def adapters_weights(P_a, w_l, z_w):
+    """Low-rank matrices A and B."""
+    return P_a * w_l / z_w
+
+
+@term("adapters.gradients", source="lora-2021 §4", adapters="on")
+def adapters_gradients(P_a, w_l, z_g):
+    """Gradients of the adapters."""
+    return P_a * w_l / z_g
+
+
+@term("adapters.optimizer", source="lora-2021 §4", adapters="on")
+def adapters_optimizer(P_a, w_m, z_o):
+    """Optimizer states of the adapters."""
+    return P_a * w_m / z_o
+
+
+TERMS = (
+    weights_dense,
+    weights_dense_quantized,
+    weights_experts,
+    weights_cast_copies,
+    weights_cast_copies_recomputed,
+    gradients_layers,
+    gradients_head,
+    gradients_embedding,
+    gradients_experts,
+    gradients_unsynced,
+    optimizer_dense,
+    optimizer_experts,
+    optimizer_scratch,
+    adapters_weights,
+    adapters_gradients,
+    adapters_optimizer,
+)

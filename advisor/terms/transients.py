@@ -1,0 +1,117 @@
+"""What lives for a moment: gathered weights, gradients on their way, backward temporaries, buckets, workspace."""
+
+from advisor.formula import term
+
+# --- a layer's backward pass -------------------------------------------------------------------------------------------
+
+
+@term("working.ffn", source="transformers-code LlamaMLP", ffn_kind="dense", ffn="gated", implementation="reference")
+def working_gated_reference(T, h, f, w, t_s, tp):
+    """Gradients of hidden states and of the activated product while SwiGLU is differentiated."""
+    return T * (h * w / t_s + 2 * f * w / tp)
+
+
+@term("working.ffn", source="liger-code LigerSiLUMul", ffn_kind="dense", ffn="gated", implementation="fused")
+def working_gated_fused(T, h, f, w, t_s, tp):
+    """Gradients of hidden states and of the product; gate's and up's overwrite their inputs."""
+    return T * (h * w / t_s + f * w / tp)
+
+
+@term("working.ffn", source="korthikanti-2022 §4.1", ffn_kind="dense", ffn=("plain", "plain_unfused", "relu"))
+def working_plain(T, h, f, w, t_s, tp):
+    """Gradients of hidden states and of both sides of the activation function."""
+    return T * (h * w / t_s + 2 * f * w / tp)
+
+
+@term("working.ffn", source="transformers-code grouped_mm experts", ffn_kind="moe")
+def working_experts(T, k, h, f_e, w, i_e, etp, t_s):
+    """Gradients of the experts' outputs, scattered inputs and products."""
+    return T * k * i_e * (2 * h * w + 2 * f_e * w / etp) / t_s
+
+
+@term("working.attention", source="flash-attention-2 §3.2", kernel=("flash", "sdpa", "sdpa_masked"))
+def working_attention_flash(T, a, d, d_v, w, w_32, tp):
+    """Gradients of q, k and v at the query heads' width, and flash's fp32 accumulator of q's gradient."""
+    return T * a * (2 * d * w + d_v * w + d * w_32) / tp
+
+
+@term("working.attention", source="pytorch-code softmax backward", kernel="eager")
+def working_attention_eager(T, s, a, w, w_32, u_32, tp):
+    """Gradients on both sides of the softmax."""
+    return T * a * s * (2 * w + w_32 * u_32 * 2) / tp
+
+
+@term("working.head", source="transformers-code LlamaRMSNorm")
+def working_head(T, V, h, w, w_32, t_v, t_s, u_h):
+    """The logits' gradient in the weights' dtype, and the final norm's fp32 temporaries."""
+    return (T * V * w / t_v + 4 * T * h * w_32 / t_s) * u_h
+
+
+# --- sharded weights ---------------------------------------------------------------------------------------------------
+
+
+@term("gather.outer", source="pytorch-fsdp2 FSDPParamGroup", gather="units")
+def gather_outer(N_r, w_c):
+    """The outer unit stays gathered from the forward pass to the end of the backward pass."""
+    return N_r * w_c
+
+
+@term("gather.layers", source="pytorch-fsdp2 FSDPParamGroup", gather="units")
+def gather_layers(N_u, n_u, w_c):
+    """The layer in use, the prefetched one, and the buffer that one arrives in."""
+    return (n_u + 1) * N_u * w_c
+
+
+@term("gather.kept", source="pytorch-fsdp2 FSDPParamGroup", gather="units")
+def gather_kept(P_t, P_r, P_e, N_r, tp, ep, etp, w_c):
+    """Without resharding after forward every gathered layer stays until its backward pass."""
+    return (P_t / tp + P_r + P_e / (ep * etp) - N_r) * w_c
+
+
+@term("gather.gradient", source="pytorch-fsdp2 FSDPParamGroup", gather="units")
+def gather_gradient(N_u, w_c, w_d):
+    """One layer's whole gradient and the buffer it is reduced from."""
+    return N_u * (w_c + w_d)
+
+
+@term("gather.end", source="pytorch-fsdp2 FSDPParamGroup", gather="units")
+def gather_end(N_r, w_c, w_d):
+    """The outer unit's weights, gradient and reduction buffer at the end of the backward pass."""
+    return N_r * (2 * w_c + w_d)
+
+
+@term("buckets.gradients", source="deepspeed-code stage_1_and_2", buckets="deepspeed")
+def buckets_deepspeed(B_r, w_g):
+    """Reduction buckets: one being filled and one being reduced."""
+    return 2 * B_r * w_g
+
+
+@term("buckets.gradients", source="pytorch-code DistributedDataParallel", buckets="ddp")
+def buckets_ddp(G_t, G_r, G_h, G_b, G_e, P_a, w_g):
+    """Reducer buckets that mirror the gradients."""
+    return (G_t + G_r + G_h + G_b + G_e + P_a) * w_g
+
+
+@term("overhead.workspace", source="pytorch-code CUBLAS_WORKSPACE_CONFIG")
+def overhead_workspace(B_x):
+    """Workspace of the matrix library, taken through the allocator."""
+    return 1 * B_x
+
+
+TERMS = (
+    working_gated_reference,
+    working_gated_fused,
+    working_plain,
+    working_experts,
+    working_attention_flash,
+    working_attention_eager,
+    working_head,
+    gather_outer,
+    gather_layers,
+    gather_kept,
+    gather_gradient,
+    gather_end,
+    buckets_deepspeed,
+    buckets_ddp,
+    overhead_workspace,
+)
