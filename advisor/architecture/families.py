@@ -184,6 +184,16 @@ _OPT = Family(
               "max_position_embeddings": 2048},
 )  # fmt: skip
 
+_MPT = Family(
+    norm="layernorm", gated=False, fused_qkv=True, activation="gelu", tied=True, rotary_share=0.0, ffn_ratio=4,
+    names=ModuleNames(fused_qkv="Wqkv", output="out_proj"),
+)  # fmt: skip
+_STARCODER2 = Family(
+    norm="layernorm", norm_bias=True, qkv_bias="use_bias", output_bias="use_bias", ffn_bias="use_bias", gated=False,
+    activation="gelu_pytorch_tanh", tied=True, sliding="all", names=ModuleNames(up="c_fc", down="c_proj"),
+    defaults={"use_bias": True, "num_key_value_heads": 2},
+)  # fmt: skip
+
 #: model_type -> family. Vision-language wrappers stand for their language model; their tower is read apart.
 FAMILIES: Mapping[str, Family] = {
     "llama": _LLAMA,
@@ -216,6 +226,11 @@ FAMILIES: Mapping[str, Family] = {
     "gpt2": _GPT2,
     "gpt_neox": _GPT_NEOX,
     "opt": _OPT,
+    "gpt_bigcode": replace(_GPT2, defaults={**_GPT2.defaults, "num_key_value_heads": 1}),
+    "mpt": _MPT,
+    "granite": _LLAMA,
+    "smollm3": replace(_LLAMA, tied=True),
+    "starcoder2": _STARCODER2,
     "olmo2": Family(qkv_bias="attention_bias", output_bias="attention_bias", qk_norm="full"),
 }
 

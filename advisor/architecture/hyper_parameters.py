@@ -44,7 +44,7 @@ _SHAPES: Mapping[str, str] = {
 
 #: The choices that config.json leaves to the model_type.
 _CHOICES = (
-    "name", "gated", "norm", "qk_norm", "qkv_bias", "output_bias", "ffn_bias", "head_bias", "fused_qkv",
+    "name", "gated", "norm", "norm_bias", "qk_norm", "qkv_bias", "output_bias", "ffn_bias", "head_bias", "fused_qkv",
     "parallel_residual", "learned_positions",
 )  # fmt: skip
 _NORMS = ("rmsnorm", "layernorm", "gemma_rmsnorm")
@@ -79,7 +79,7 @@ def _family(fields: Fields) -> Family:
     norm = cast("NormKind", _one_of(fields, "norm", _NORMS, "rmsnorm"))
     return Family(
         norm=norm,
-        norm_bias=norm == "layernorm",
+        norm_bias=fields.flag("norm_bias", absent=norm == "layernorm"),
         qkv_bias=fields.flag("qkv_bias", absent=False),
         output_bias=fields.flag("output_bias", absent=False),
         ffn_bias=fields.flag("ffn_bias", absent=False),

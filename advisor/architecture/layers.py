@@ -23,8 +23,8 @@ def routing_layers(fields: Fields, layers: int, family: Family) -> tuple[int, ..
     given = fields.items("moe_layers", int)
     if given is not None:
         return _layer_indices(fields, "moe_layers", given, layers)
-    if isinstance(fields.data.get("moe_layer_freq"), list):
-        marks = fields.items("moe_layer_freq", int, length=layers) or ()
+    marks = None if fields.data.get("moe_layer_freq") == 1 else fields.items("moe_layer_freq", int, length=layers)
+    if marks is not None:
         return tuple(index for index, mark in enumerate(marks) if mark)
     return _strided(fields, layers, family)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from advisor.architecture.config import read_config
@@ -9,25 +10,29 @@ from advisor.catalog.reader import catalog_folder, entry_ids, normalised, read_c
 from advisor.errors import AdvisorError, unknown_name
 from advisor.types import ModelArchitecture
 
+#: Endings of names that say how a model was tuned, not what shape it has.
+_VARIANT = re.compile(r"(?:[-_ ](?:instruct|chat|base|it|pt|hf))+$", re.IGNORECASE)
+
 
 def find_preset(name: str) -> str | None:
     """The catalog id that a name stands for; None when the catalog does not know it.
 
     The ids alone are looked at first; files are opened only when no id matches, and parsed only where the name occurs.
     """
-    wanted = normalised(name)
-    ids = entry_ids("models")
-    for identity in ids:
-        if normalised(identity) == wanted:
-            return identity
-    return next((identity for identity in ids if wanted and _answers_to(identity, wanted)), None)
+    ids = {normalised(identity): identity for identity in entry_ids("models")}
+    short = normalised(_VARIANT.sub("", name.rsplit("/", 1)[-1]))
+    for wanted in (normalised(name), short):
+        if wanted in ids:
+            return ids[wanted]
+    return next((identity for identity in ids.values() if _answers_to(identity, normalised(name), short)), None)
 
 
-def _answers_to(identity: str, wanted: str) -> bool:
-    text = (catalog_folder() / "models" / f"{identity}.yaml").read_text(encoding="utf-8")
-    if wanted not in normalised(text):
+def _answers_to(identity: str, *names: str) -> bool:
+    """Whether an entry has one of the normalised names as an alias; its text is searched before it is parsed."""
+    text = normalised((catalog_folder() / "models" / f"{identity}.yaml").read_text(encoding="utf-8"))
+    if not any(name and name in text for name in names):
         return False
-    return wanted in {normalised(alias) for alias in preset_entry(identity).get("aliases", ())}
+    return not {normalised(alias) for alias in preset_entry(identity).get("aliases", ())}.isdisjoint(names)
 
 
 def preset_entry(identity: str) -> dict[str, Any]:

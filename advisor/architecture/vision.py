@@ -74,10 +74,19 @@ def _plain_block(shape: _Shape) -> _Size:
     )  # fmt: skip
 
 
+def _pooling_head(shape: _Shape) -> _Size:
+    """SigLIP's attention pooling: a learned query, one attention, a norm and a feed-forward."""
+    feed_forward = _linear(shape.hidden, shape.ffn) + _linear(shape.ffn, shape.hidden)
+    attention = _linear(shape.hidden, shape.hidden).times(4)
+    return _Size(matrices=shape.hidden) + attention + _layernorm(shape.hidden) + feed_forward
+
+
 def _siglip(vision: Fields, top: Fields, text_hidden: int) -> VisionTower:
     shape = _shape(vision)
     stem = _linear(shape.patch_inputs, shape.hidden) + _Size(matrices=shape.patches * shape.hidden)
     size = stem + _plain_block(shape).times(shape.layers) + _layernorm(shape.hidden)
+    if vision.flag("vision_use_head", absent=True):
+        size += _pooling_head(shape)
     projector = _linear(shape.hidden, text_hidden, bias=False) + _Size(norms=shape.hidden)
     return shape.tower(size=size, projector=projector, tokens=top.count_or("mm_tokens_per_image", 256))
 
