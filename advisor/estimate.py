@@ -197,7 +197,7 @@ CHUNK_ROWS = 8192
 def judge(case: Case, columns: Columns) -> Judged:
     """Peak bytes of every layout in the columns, by the same terms as ``estimate``.
 
-    Only stages that can bind are evaluated: the first two, the first whose layers all route to experts, the last.
+    Only stages that can bind are evaluated; see ``_binding_stages``.
     """
     import numpy as np  # noqa: PLC0415 - a single estimate needs no numpy
 
@@ -219,12 +219,19 @@ def _judge_chunk(case: Case, columns: Columns) -> tuple[Any, Any, Any]:
 
 
 def _binding_stages(case: Case, columns: Columns) -> list[Any]:
-    """Stages, one column each, among which the highest peak lies."""
-    last = columns.pipeline_parallel - 1
-    stages = [last * 0, at_most(last * 0 + 1, last), last]
+    """Stages, one column each, among which the highest peak lies.
+
+    Later stages hold fewer micro-batches, so of stages with equal layers the first binds: stage 0 (embedding), stage
+    1, the first with a layer more than the others, the first whose layers all route, and the last (head).
+    """
+    pp = columns.pipeline_parallel
+    last = pp - 1
+    fuller = at_most(last - case.model.layers % pp, last)
+    stages = [last * 0, at_most(last * 0 + 1, last), fuller, last]
     if case.model.moe_layers and case.model.moe_layers[0] > 0:
-        per_stage = at_least(case.model.layers // columns.pipeline_parallel, 1)
-        stages.append(at_most(-(-case.model.moe_layers[0] // per_stage), last))
+        per_stage = at_least(case.model.layers // pp, 1)
+        routing = at_most(-(-case.model.moe_layers[0] // per_stage), last)
+        stages += [routing, at_least(routing, fuller)]
     return stages
 
 

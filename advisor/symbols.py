@@ -154,6 +154,7 @@ _SYMBOLS = (
     Symbol("w_8", "bytes of a mask element", "B", lambda _: 1),
     Symbol("w_i", "bytes of an index element", "B", lambda _: 8),
     Symbol("w_l", "bytes of an adapter's activation element", "B", lambda p: p.case.training.lora_bytes),
+    Symbol("w_p", "bytes of an adapter's parameter", "B/param", lambda p: p.case.training.lora_bytes),
     Symbol("w_w", "bytes a weight rests in", "B/param", lambda p: p.case.training.recipe.weight_bytes),
     Symbol("w_b", "bytes a frozen base weight rests in, block scales included", "B/param", lambda p: _base_bytes(p)),
     Symbol("w_c", "bytes a weight is gathered and multiplied in", "B/param", lambda p: p.case.training.recipe.compute_bytes),

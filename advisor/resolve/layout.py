@@ -28,7 +28,8 @@ def read_layout(ledger: Ledger, model: ModelArchitecture, cluster: Cluster, fact
         fits = [n for n in range(1, cluster.gpus + 1) if cluster.gpus % n == 0]
         detail = (
             f"tensor_parallel x pipeline_parallel x context_parallel = {tensor} x {pipeline} x {context} = "
-            f"{model_ranks} does not divide the {cluster.gpus} GPUs of the hardware; their product must be one of {_listed(fits)}"
+            f"{model_ranks} does not "
+            f"divide the {cluster.gpus} GPUs of the hardware; their product must be one of {_listed(fits)}"
         )
         pointer = next((f"/{n}" for n in ("tensor_parallel", "pipeline_parallel") if getattr(arguments, n)), "")
         raise AdvisorError("illegal_layout", detail, pointer=pointer or "/context_parallel")

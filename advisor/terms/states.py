@@ -93,15 +93,15 @@ def optimizer_scratch(G_t, G_r, G_h, G_b, G_e, P_a, tp, ep, etp, w_t, z_o, y_o, 
 
 
 @term("adapters.weights", source="lora-2021 §4", adapters="on")
-def adapters_weights(P_a, w_l, z_w):
+def adapters_weights(P_a, w_p, z_w):
     """Low-rank matrices A and B."""
-    return P_a * w_l / z_w
+    return P_a * w_p / z_w
 
 
 @term("adapters.gradients", source="lora-2021 §4", adapters="on")
-def adapters_gradients(P_a, w_l, z_g):
+def adapters_gradients(P_a, w_p, z_g):
     """Gradients of the adapters."""
-    return P_a * w_l / z_g
+    return P_a * w_p / z_g
 
 
 @term("adapters.optimizer", source="lora-2021 §4", adapters="on")
