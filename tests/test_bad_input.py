@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from pydantic import BaseModel, Field, model_validator
 
 from advisor.api import ModelArguments
 from advisor.errors import AdvisorError
@@ -90,6 +91,35 @@ def test_a_case_inside_another_request_is_read_like_a_case():
 
 def test_null_is_the_same_as_absent_and_hyphens_as_underscores():
     assert read_request(CaseArguments, {"micro-batch": 4, "method": None}) == CaseArguments(micro_batch=4)
+
+
+class Question(BaseModel):
+    """A request with an argument that must be given, and a rule over several."""
+
+    text: str = Field(max_length=20)
+    other: str | None = None
+
+    @model_validator(mode="after")
+    def differ(self) -> Question:
+        if self.text == self.other:
+            raise ValueError("text and other are the same; accepted: two different texts")
+        return self
+
+
+def test_a_missing_argument_is_named_with_what_it_accepts():
+    with pytest.raises(AdvisorError) as refusal:
+        read_request(Question, {"other": "x"})
+    assert refusal.value.as_dict() == {
+        "code": "missing_argument",
+        "detail": "text is missing; accepted: text of at most 20 characters",
+        "pointer": "/text",
+        "suggestions": [],
+    }
+
+
+def test_a_rule_over_several_arguments_keeps_its_sentence():
+    with pytest.raises(AdvisorError, match=r"^text and other are the same; accepted: two different texts$"):
+        read_request(Question, {"text": "x", "other": "x"})
 
 
 @pytest.mark.parametrize(("text", "count"), [("8k", 8192), ("128K", 131_072), ("1M", 1_048_576), ("4,096", 4096)])

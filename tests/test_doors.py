@@ -176,6 +176,17 @@ def test_a_fault_of_our_own_shows_an_id_and_nothing_of_the_inside(monkeypatch, h
     assert command_line(["list-catalog"], capsys)[0] == 70
 
 
+def test_a_fault_of_the_http_door_is_a_problem_too(monkeypatch, http, caplog):
+    def fail(*_, **__):
+        raise RuntimeError("secret of the inside")
+
+    monkeypatch.setattr("tools.http_door.parse_json", fail)
+    response = http.post("/v1/list-catalog", json={})
+    assert (response.status_code, response.json()["code"]) == (500, "internal_error")
+    assert "secret" not in response.text
+    assert "secret" in caplog.text
+
+
 def test_a_request_ends_at_its_time_limit(monkeypatch):
     entries = advisor.list_catalog(kind="frameworks")
     broken(monkeypatch, "list_catalog", lambda *_: time.sleep(0.5) or entries)

@@ -15,7 +15,7 @@ from mcp.server.stdio import stdio_server
 from advisor import __version__
 from advisor.errors import AdvisorError
 from tools import TOOLS, find_tool
-from tools.tool import Tool, error_text, internal_error
+from tools.tool import Tool, error_text
 from tools.worker import TIME_LIMIT_S, reply_within
 
 if TYPE_CHECKING:
@@ -56,8 +56,6 @@ def build_server(
             return types.CallToolResult(content=[_text(reply.text)], structured_content=reply.as_data())
         except AdvisorError as error:
             return _refusal(error)
-        except Exception as fault:  # noqa: BLE001 - the caller gets an id, the log gets the traceback
-            return _refusal(internal_error(params.name, fault))
 
     return Server(
         "trainfit",
