@@ -128,13 +128,13 @@ def symbol_values(lines: Iterable[Line]) -> tuple[SymbolValue, ...]:
 
 
 def _activations(stage: StageBreakdown, phase: str) -> Activations:
-    kept = {*phases.LAYER_SLOTS, "checkpoint.input", "head.kept"}
+    kept = {*phases.LAYER_SLOTS, "checkpoint.input", "head.norm", "head.input"}
 
     def total(slots: Iterable[str], at: str) -> int:
         wanted = set(slots)
         return sum(line.at(at) for line in stage.lines if line.term.slot in wanted)
 
-    loss = ("loss.kept", "loss.forward", "loss.backward", "loss.held_logits")
+    loss = ("loss.kept", "loss.forward", "loss.backward", "loss.softcap", "loss.held_logits")
     return Activations(
         saved_bytes=total(kept, phases.FORWARD),
         loss_bytes=max(total(loss, phases.FORWARD), total(loss, phases.LOSS)),

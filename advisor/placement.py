@@ -80,6 +80,7 @@ class LayerGroup:
     moe: bool
     masked: bool
     trained: bool
+    entry: bool = False  # its lowest layer reads what needs no gradient
 
     @property
     def choices(self) -> dict[str, str]:
@@ -95,11 +96,6 @@ class TrainedPart:
     embedding: bool
     head: bool
     lowest: int  # layers below it keep nothing for the backward pass
-
-    @property
-    def below_first_layer(self) -> bool:
-        """A gradient flows below layer 0: the embedding is trained."""
-        return self.embedding
 
 
 def trained_part(case: Case) -> TrainedPart:
@@ -157,7 +153,9 @@ def model_tables(
     for index in range(model.layers):
         if index < trained.lowest:
             continue
-        group = LayerGroup(index in moe, masked_everywhere or index in sliding, adapters or is_trained[index])
+        entry = index == trained.lowest and not trained.embedding
+        trains = adapters or is_trained[index]
+        group = LayerGroup(index in moe, masked_everywhere or index in sliding, trains, entry)
         kinds.setdefault(group, [0] * model.layers)[index] = 1
     heaviest = max(range(model.layers), key=lambda i: divided[i] + replicated[i] + experts[i])
     return ModelTables(
@@ -290,6 +288,12 @@ class Place:
         tied_copy = choose(self.layout.pipeline_parallel > 1, outer.embedding, 0) if self.model.tied_embeddings else 0
         head = outer.head + tied_copy
         return outer.embedding * self.is_first + head * self.is_last
+
+    @cached_property
+    def cast_elements(self) -> Number:
+        """Elements of the matrices that are multiplied: the stage's without the embedding table, head included."""
+        head = self.model.vocab * self.model.hidden
+        return self.span(self.tables.divided) + head * self.is_last
 
     @cached_property
     def outer_replicated(self) -> Number:

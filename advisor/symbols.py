@@ -24,6 +24,11 @@ class Symbol:
     read: Callable[[Place], Number]
 
 
+def _kept_norm_inputs(place: Place) -> int:
+    """The lowest trained layer's first norm needs no gradient of its input, so it keeps none."""
+    return _norm_inputs(place) - (1 if place.group.entry else 0)
+
+
 def _flag(condition: bool) -> int:
     return 1 if condition else 0
 
@@ -50,6 +55,7 @@ def _copied_inputs(place: Place, *names: str) -> int:
     return _adapted(place, *names) if own else 0
 
 
+FP32 = 4  # bytes
 QKV = ("q_proj", "k_proj", "v_proj", "q_a_proj", "kv_a_proj_with_mqa", "qkv_proj", "query_key_value", "c_attn")
 OUT = ("o_proj", "dense", "c_proj")
 GATE_UP = ("gate_proj", "up_proj", "gate_up_proj", "fc1", "c_fc")
@@ -115,6 +121,7 @@ _SYMBOLS = (
     Symbol("f_e", "feed-forward width of a routed expert", "1", lambda p: _experts(p, "hidden")),
     Symbol("f_s", "feed-forward width of the shared experts together", "1", lambda p: _experts(p, "shared_hidden")),
     Symbol("n_n", "norms of a layer that keep an input of their own", "1", _norm_inputs),
+    Symbol("n_i", "norms of a layer whose input needs a gradient", "1", _kept_norm_inputs),
     # the job
     Symbol("s", "tokens in a sequence", "1", lambda p: p.case.training.sequence_length),
     Symbol("b", "sequences in a micro-batch", "1", lambda p: p.layout.micro_batch),
@@ -143,9 +150,11 @@ _SYMBOLS = (
     Symbol("G_h", "trained parameters of head and final norm", "param", lambda p: p.head_trained),
     Symbol("G_b", "trained parameters of the embedding and what feeds it", "param", lambda p: p.embedding_trained),
     Symbol("G_e", "trained parameters in routed experts", "param", lambda p: p.experts_trained),
+    Symbol("P_c", "stage parameters in matrices that autocast copies: all but the embedding table", "param", lambda p: p.cast_elements),
     Symbol("P_a", "adapter parameters on the stage", "param", lambda p: _adapter_parameters(p)),
     Symbol("N_u", "parameters of the largest sharded unit on one rank before ZeRO divides it", "param", lambda p: p.unit),
     Symbol("N_r", "parameters of the unit that holds embedding, head and final norm", "param", lambda p: p.root_unit),
+    Symbol("N_h", "parameters of the head, its own or shared with the embedding", "param", lambda p: p.model.vocab * p.model.hidden * p.is_last),
     Symbol("n_u", "units gathered at once: the one in use and the prefetched one", "1", lambda _: 2),
     # widths
     Symbol("w", "bytes of an activation element", "B", lambda p: p.case.training.recipe.activation_bytes),
@@ -167,6 +176,9 @@ _SYMBOLS = (
     Symbol("phi", "share of the optimizer that stays on the GPU", "1", _on_gpu),
     # what is trained decides what is kept
     Symbol("u_n", "1 when the norm weights are trained", "1", lambda p: _flag(p.group.trained and not p.adapters)),
+    Symbol("u_f", "1 when final norm and head are trained", "1", lambda p: _flag(p.trained.head)),
+    Symbol("u_m", "1 when router or shared experts keep their input", "1", lambda p: _keeps_input(p, *GATE_UP)),
+    Symbol("u_b", "1 with dropout before the adapters", "1", lambda p: _flag(p.case.training.lora_dropout > 0)),
     Symbol("u_q", "1 when the input of q, k and v is kept", "1", lambda p: _keeps_input(p, *QKV)),
     Symbol("u_o", "1 when the input of the output projection is kept", "1", lambda p: _keeps_input(p, *OUT)),
     Symbol("u_g", "1 when the input of gate and up is kept", "1", lambda p: _keeps_input(p, *GATE_UP)),
@@ -182,10 +194,11 @@ _SYMBOLS = (
     Symbol("r", "adapter rank", "1", lambda p: p.case.training.lora_rank),
     Symbol("u_x", "1 when the attention output is copied for its projection", "1", lambda p: _flag(p.model.attention.query_concat)),
     Symbol("u_c", "1 when attention logits are soft-capped", "1", lambda p: _flag(p.model.attention.logit_softcap)),
-    Symbol("u_32", "1 when eager softmax is kept in fp32 beside its copy", "1", lambda p: _flag(p.model.attention.softmax_fp32)),
+    Symbol("u_32", "1 when eager softmax is kept in fp32 beside its copy", "1", lambda p: _flag(p.model.attention.softmax_fp32 and p.case.training.recipe.activation_bytes < FP32)),
     Symbol("u_a", "1 with attention dropout", "1", lambda p: _flag(p.model.attention.dropout > 0)),
     Symbol("u_p", "1 with residual dropout", "1", lambda p: _flag(p.model.residual_dropout > 0)),
     Symbol("u_y", "1 when the router reads an fp32 copy", "1", lambda p: _flag(bool(p.model.experts and p.model.experts.router_fp32))),
+    Symbol("u_s", "1 when the final logits are soft-capped", "1", lambda p: _flag(p.model.logit_softcap)),
     Symbol("u_l", "1 when the caller holds the logits during backward", "1", lambda p: _flag(p.case.training.keep_logits)),
     Symbol("u_h", "1 on the stage that holds the head", "1", lambda p: p.is_last),
     # fixed figures

@@ -1,6 +1,7 @@
 """The physics as a whole: every term explains itself, has bytes, and fills its slot alone."""
 
 import itertools
+from dataclasses import fields
 from typing import get_args
 
 import numpy as np
@@ -11,6 +12,7 @@ from advisor.placement import Place
 from advisor.symbols import GLOSSARY, Values
 from advisor.terms import SLOTS, TERMS, select
 from advisor.types import arguments
+from advisor.types.columns import OFFLOAD_TARGETS, RECOMPUTE_POLICIES, Columns
 from tests.cases import KINDS, case
 from tests.test_formula import evaluate
 
@@ -85,6 +87,7 @@ CHOICES = {
     "attention": ("gqa", "mla"),
     "kernel": get_args(arguments.AttentionKernel),
     "qkv": ("separate", "fused", "fused_rotated"),
+    "heads": ("equal", "grouped"),
     "qk_norm": ("none", "per_head", "full", "unweighted"),
     "ffn": ("gated", "plain", "plain_unfused", "relu"),
     "experts": ("none", "routed", "clamped", "every_token"),
@@ -107,7 +110,21 @@ def _possible(choices):
 def test_for_any_choice_at_most_one_term_claims_a_slot(slot):
     terms = SLOTS[slot]
     kinds = sorted({kind for term in terms for kind in term.when})
-    always = [name for name in ("weights.dense", "norms.kept", "attention.qkv", "attention.core", "loss.kept", "loss.forward", "loss.backward", "head.kept", "working.attention") if name == slot]
+    always = [
+        name
+        for name in (
+            "weights.dense",
+            "norms.kept",
+            "attention.qkv",
+            "attention.core",
+            "loss.kept",
+            "loss.forward",
+            "loss.backward",
+            "head.kept",
+            "working.attention",
+        )
+        if name == slot
+    ]
     for values in itertools.product(*(CHOICES[kind] for kind in kinds)):
         choices = dict(zip(kinds, values, strict=True))
         if not _possible(choices):
@@ -150,10 +167,6 @@ def test_values_are_read_once_and_only_when_asked():
 
 
 def _columns_of(layouts):
-    from dataclasses import fields
-
-    from advisor.types.columns import OFFLOAD_TARGETS, RECOMPUTE_POLICIES, Columns
-
     def number(name, value):
         if name == "recompute":
             return RECOMPUTE_POLICIES.index(value)

@@ -50,6 +50,7 @@ def qkv_expanded(T, a, d, d_v, w, tp):
     attention="gqa",
     kernel=("sdpa_masked", "eager"),
     qkv="fused_rotated",
+    heads="grouped",
 )
 def qkv_expanded_fused(T, a, d, w, tp):
     """Rotated q and k, and v, each at the query heads' width."""
@@ -68,13 +69,62 @@ def qkv_expanded_views(T, a, g, d, w, tp):
     return T * (a * d + 2 * g * d) * w / tp
 
 
-@term("attention.qkv", source="deepseek-v3-2024 §2.1.1", attention="mla")
+@term(
+    "attention.qkv",
+    source="pytorch-code sdpa math and efficient",
+    attention="gqa",
+    kernel=("sdpa_masked", "eager"),
+    qkv="fused_rotated",
+    heads="equal",
+)
+def qkv_unexpanded_fused(T, a, g, d, w, tp):
+    """With as many key heads as query heads nothing is expanded, and v stays a view of the fused output."""
+    return T * (2 * a * d + 3 * g * d) * w / tp
+
+
+@term(
+    "attention.qkv",
+    source="deepseek-v3-2024 §2.1.1",
+    attention="mla",
+    implementation="reference",
+    kernel=("sdpa", "sdpa_masked", "eager"),
+)
 def qkv_mla(T, a, d, w, tp):
-    """Q and k at their full width, after the up-projections and rotation."""
+    """Both q and k at their full width, after the up-projections and rotation; v is a view of the up-projection."""
     return 2 * T * a * d * w / tp
 
 
-@term("attention.qk_norm", source="transformers-code Qwen3RMSNorm", qk_norm="per_head", implementation="reference")
+@term("attention.qkv", source="deepseek-v3-2024 §2.1.1", attention="mla", implementation="reference", kernel="flash")
+def qkv_mla_padded(T, a, d, w, tp):
+    """Flash attention needs one width: v is padded to that of q and k."""
+    return 3 * T * a * d * w / tp
+
+
+@term("attention.qkv", source="megatron-code MLASelfAttention", attention="mla", implementation="fused")
+def qkv_mla_fused(T, a, d, d_v, w, tp):
+    """The tensors q, k and v, each contiguous at its own width."""
+    return T * a * (2 * d + d_v) * w / tp
+
+
+@term(
+    "attention.qk_norm",
+    source="transformers-code Gemma3RMSNorm",
+    qk_norm="per_head",
+    norm="gemma_rmsnorm",
+    implementation="reference",
+)
+def qk_norm_gemma(T, a, g, d, w_32, u_n, tp):
+    """The norms of q and k, weighted in fp32."""
+    return T * (a + g) * (d * w_32 * (1 + u_n) + w_32) / tp
+
+
+@term(
+    "attention.qk_norm",
+    source="transformers-code Qwen3RMSNorm",
+    qk_norm="per_head",
+    norm=("rmsnorm", "layernorm"),
+    implementation="reference",
+)
 def qk_norm_reference(T, a, g, d, w, w_32, u_n, tp):
     """The norms of q and k: fp32 input, normalised tensor, reciprocal root per head."""
     return T * (a + g) * (d * (w_32 + w * u_n) + w_32) / tp
@@ -104,7 +154,13 @@ def mla_latents_fused(T, q_r, c_kv, d_r, w, t_s):
     return T * (2 * q_r + 2 * c_kv + d_r) * w / t_s
 
 
-@term("attention.mla_up", source="deepseek-v3-2024 §2.1.1", attention="mla")
+@term(
+    "attention.mla_up",
+    source="deepseek-v3-2024 §2.1.1",
+    attention="mla",
+    implementation="reference",
+    kernel=("sdpa", "sdpa_masked", "eager"),
+)
 def mla_up(T, a, d, d_r, d_v, w, tp):
     """The key/value up-projection's output, kept whole because v is a view of it."""
     return T * a * (d - d_r + d_v) * w / tp
@@ -131,7 +187,31 @@ def core_eager(T, s, a, w, w_32, w_8, u_32, u_c, u_a, tp):
     return T * a * s * (w + w_32 * u_32 + w * u_c + (w_8 + w) * u_a) / tp
 
 
-@term("attention.output", source="flash-attention-2 §3.1", kernel=("flash", "sdpa", "sdpa_masked"))
+@term(
+    "attention.output",
+    source="flash-attention-2 §3.1",
+    attention="mla",
+    implementation="reference",
+    kernel="flash",
+)
+def output_mla_padded(T, a, d, d_v, w, u_o, tp):
+    """The padded output that the kernel keeps, and its cut that the output projection reads."""
+    return T * a * (d + d_v * u_o) * w / tp
+
+
+@term("attention.output", source="flash-attention-2 §3.1", kernel=("sdpa", "sdpa_masked"))
+def output_sdpa(T, a, d_v, w, tp):
+    """The attention output: the kernel keeps it, and it is the output projection's input."""
+    return T * a * d_v * w / tp
+
+
+@term("attention.output", source="flash-attention-2 §3.1", attention="mla", implementation="fused", kernel="flash")
+def output_mla(T, a, d_v, w, tp):
+    """The attention output: the kernel keeps it, and it is the output projection's input."""
+    return T * a * d_v * w / tp
+
+
+@term("attention.output", source="flash-attention-2 §3.1", attention="gqa", kernel="flash")
 def output_flash(T, a, d_v, w, tp):
     """The attention output: the kernel keeps it, and it is the output projection's input."""
     return T * a * d_v * w / tp
@@ -143,16 +223,16 @@ def output_eager(T, a, d_v, w, u_o, tp):
     return T * a * d_v * w * u_o / tp
 
 
-@term("attention.output_copy", source="transformers-code Phi3Attention", kernel=("flash", "sdpa", "sdpa_masked"))
+@term("attention.output_copy", source="transformers-code Phi3Attention", kernel=FLASH)
 def output_copy(T, a, d_v, w, u_x, u_o, tp):
     """Where q was rebuilt by concatenation the output is copied into rows for its projection."""
     return T * a * d_v * w * u_x * u_o / tp
 
 
 @term("attention.adapters", source="peft-code Linear", adapters="on")
-def attention_adapters(T, h, a, d_v, w_l, r, n_l, m_q, m_o, t_s, tp):
-    """Adapter inputs of their own (another dtype, or after dropout) and the rank-r outputs of A."""
-    return T * w_l * (m_q * h / t_s + m_o * a * d_v / tp + n_l * r)
+def attention_adapters(T, h, a, d_v, w_l, w_8, u_b, r, n_l, m_q, m_o, t_s, tp):
+    """Adapter inputs of their own (another dtype, or after dropout with its mask) and the rank-r outputs of A."""
+    return T * ((w_l + w_8 * u_b) * (m_q * h / t_s + m_o * a * d_v / tp) + w_l * n_l * r)
 
 
 TERMS = (
@@ -163,7 +243,11 @@ TERMS = (
     qkv_expanded,
     qkv_expanded_fused,
     qkv_expanded_views,
+    qkv_unexpanded_fused,
     qkv_mla,
+    qkv_mla_padded,
+    qkv_mla_fused,
+    qk_norm_gemma,
     qk_norm_reference,
     qk_norm_fused,
     qk_norm_full,
@@ -173,6 +257,9 @@ TERMS = (
     core_flash,
     core_masked,
     core_eager,
+    output_mla_padded,
+    output_sdpa,
+    output_mla,
     output_flash,
     output_eager,
     output_copy,

@@ -54,18 +54,18 @@ def ffn_activation_relu(T, f, w, tp):
 
 
 @term("ffn.adapters", source="peft-code Linear", ffn_kind="dense", adapters="on")
-def ffn_adapters(T, h, f, w_l, m_g, m_d, t_s, tp):
+def ffn_adapters(T, h, f, w_l, w_8, u_b, m_g, m_d, t_s, tp):
     """Adapter inputs of their own."""
-    return T * w_l * (m_g * h / t_s + m_d * f / tp)
+    return T * (w_l + w_8 * u_b) * (m_g * h / t_s + m_d * f / tp)
 
 
 # --- mixture of experts ----------------------------------------------------------------------------------------------
 
 
 @term("moe.input", source="transformers-code Qwen3MoeSparseMoeBlock", ffn_kind="moe")
-def moe_input(T, h, w, t_s):
+def moe_input(T, h, w, u_m, t_s):
     """The normed hidden states that router and shared experts read."""
-    return T * h * w / t_s
+    return T * h * w * u_m / t_s
 
 
 @term("moe.router", source="transformers-code Qwen3MoeSparseMoeBlock", ffn_kind="moe")

@@ -3,16 +3,34 @@
 from advisor.formula import term
 
 
-@term("head.kept", source="transformers-code LlamaForCausalLM", implementation="reference")
-def head_reference(T, h, w, w_32, w_x, u_n, u_h, t_s):
-    """The final norm's fp32 input and normalised tensor, and the head's input."""
-    return T * (h * (w_32 + w_x * u_n + w) + w_32) * u_h / t_s
+@term("head.norm", source="transformers-code LlamaRMSNorm", norm="rmsnorm", implementation="reference")
+def final_rmsnorm(T, h, w_32, w_x, u_f, u_h, t_s):
+    """The final norm's fp32 input, normalised tensor and reciprocal root."""
+    return T * (h * (w_32 + w_x * u_f) + w_32) * u_h / t_s
 
 
-@term("head.kept", source="megatron-code GPTModel", implementation="fused")
-def head_fused(T, h, w, w_32, u_h, t_s):
-    """The final norm's input and the head's input."""
-    return T * (2 * h * w + w_32) * u_h / t_s
+@term("head.norm", source="transformers-code Gemma2RMSNorm", norm="gemma_rmsnorm", implementation="reference")
+def final_rmsnorm_gemma(T, h, w_32, u_f, u_h, t_s):
+    """The final norm, weighted in fp32: its input, normalised tensor and reciprocal root."""
+    return T * (h * w_32 * (1 + u_f) + w_32) * u_h / t_s
+
+
+@term("head.norm", source="pytorch-code native_layer_norm", norm="layernorm")
+def final_layernorm(T, h, w_x, w_32, u_h, t_s):
+    """The final norm's input, mean and reciprocal deviation."""
+    return T * (h * w_x + 2 * w_32) * u_h / t_s
+
+
+@term("head.norm", source="transformer-engine-code RMSNorm", norm=("rmsnorm", "gemma_rmsnorm"), implementation="fused")
+def final_rmsnorm_fused(T, h, w, w_32, u_h, t_s):
+    """The final norm's input and one fp32 scalar a token."""
+    return T * (h * w + w_32) * u_h / t_s
+
+
+@term("head.input", source="transformers-code LlamaForCausalLM")
+def head_input(T, h, w, u_f, u_h, t_s):
+    """What the head reads, kept where the head is trained."""
+    return T * h * w * u_f * u_h / t_s
 
 
 # --- the loss at its three instants: end of forward, kept, its own backward -------------------------------------------
@@ -46,6 +64,12 @@ def loss_backward_standard(T, V, w_32, t_v, u_h):
 def loss_backward_parallel(T, V, w, t_v, u_h):
     """The logits' gradient in their own dtype; the softmax is overwritten in place."""
     return T * V * w / t_v * u_h
+
+
+@term("loss.softcap", source="transformers-code Gemma2ForCausalLM")
+def loss_softcap(T, V, w, u_s, t_v, u_h):
+    """The tanh of soft-capped logits."""
+    return T * V * w * u_s / t_v * u_h
 
 
 @term("loss.held_logits", source="transformers-code CausalLMOutput")
@@ -100,13 +124,17 @@ def loss_backward_chunked(T, n_t, V, w, w_32, t_v, u_h):
 
 
 TERMS = (
-    head_reference,
-    head_fused,
+    final_rmsnorm,
+    final_rmsnorm_gemma,
+    final_layernorm,
+    final_rmsnorm_fused,
+    head_input,
     loss_kept_standard,
     loss_forward_standard,
     loss_forward_parallel,
     loss_backward_standard,
     loss_backward_parallel,
+    loss_softcap,
     loss_held_logits,
     loss_forward_fused,
     loss_kept_fused,

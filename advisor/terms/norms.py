@@ -4,15 +4,15 @@ from advisor.formula import term
 
 
 @term("norms.kept", source="transformers-code LlamaRMSNorm", norm="rmsnorm", implementation="reference")
-def rmsnorm_reference(T, h, w_32, w_x, n_n, u_n, t_s):
+def rmsnorm_reference(T, h, w_32, w_x, n_n, n_i, u_n, t_s):
     """The fp32 copy of the input, the normalised tensor (for the weight's gradient) and the reciprocal root."""
-    return n_n * T * (h * (w_32 + w_x * u_n) + w_32) / t_s
+    return T * (h * (n_i * w_32 + n_n * w_x * u_n) + n_n * w_32) / t_s
 
 
 @term("norms.kept", source="transformers-code Gemma2RMSNorm", norm="gemma_rmsnorm", implementation="reference")
-def rmsnorm_gemma(T, h, w_32, n_n, u_n, t_s):
-    """Gemma multiplies in fp32: the fp32 input, the fp32 normalised tensor and the reciprocal root."""
-    return n_n * T * (h * (w_32 + w_32 * u_n) + w_32) / t_s
+def rmsnorm_gemma(T, h, w_32, n_n, n_i, u_n, t_s):
+    """Weighted in fp32: the fp32 input, the fp32 normalised tensor and the reciprocal root."""
+    return T * (h * w_32 * (n_i + n_n * u_n) + n_n * w_32) / t_s
 
 
 @term("norms.kept", source="pytorch-code native_layer_norm", norm="layernorm", implementation="reference")

@@ -24,15 +24,21 @@ def weights_experts(P_e, ep, etp, w_w, y_w):
 
 
 @term("weights.cast_copies", source="pytorch-amp", cast="autocast")
-def weights_cast_copies(P_t, P_e, tp, ep, etp, w_k, z_w):
+def weights_cast_copies(P_c, P_e, tp, ep, etp, w_k, z_w):
     """Autocast's low-precision copies of the matrices, made in the forward pass and kept for the backward pass."""
-    return (P_t / tp + P_e / (ep * etp)) * w_k / z_w
+    return (P_c / tp + P_e / (ep * etp)) * w_k / z_w
 
 
-@term("weights.cast_copies_live", source="pytorch-amp", cast="autocast")
-def weights_cast_copies_recomputed(N_u, N_r, w_k):
-    """With full recompute only the head's copy and one layer's are alive at a time."""
-    return (N_u + N_r / 2) * w_k
+@term("weights.cast_head", source="pytorch-amp", cast="autocast")
+def weights_cast_head(N_h, tp, w_k):
+    """With full recompute the head's copy is the one that stays."""
+    return N_h * w_k / tp
+
+
+@term("weights.cast_layer", source="pytorch-amp", cast="autocast")
+def weights_cast_layer(N_u, w_k):
+    """The copies of the layer that is recomputed."""
+    return N_u * w_k
 
 
 # --- gradients -------------------------------------------------------------------------------------------------------
@@ -115,7 +121,8 @@ TERMS = (
     weights_dense_quantized,
     weights_experts,
     weights_cast_copies,
-    weights_cast_copies_recomputed,
+    weights_cast_head,
+    weights_cast_layer,
     gradients_layers,
     gradients_head,
     gradients_embedding,
