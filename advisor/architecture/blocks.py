@@ -10,7 +10,8 @@ from advisor.architecture.families import UNKNOWN, Family, Routing, Setting
 from advisor.architecture.fields import Fields, missing
 from advisor.types import Attention, Experts, FeedForward, Indexer
 
-_ACTIVATIONS = {
+#: How configs name activations -> the names that the memory terms know.
+ACTIVATIONS = {
     "silu": "silu", "swish": "silu", "swigluoai": "silu", "gelu": "gelu", "gelu_new": "gelu_new",
     "gelu_fast": "gelu_new", "gelu_pytorch_tanh": "gelu_tanh", "gelu_tanh": "gelu_tanh", "relu": "relu",
 }  # fmt: skip
@@ -52,6 +53,8 @@ def read_attention(fields: Fields, family: Family, hidden: int, *, slides: bool,
         rotary_share=_rotary_share(fields, family, shape),
         rotary_interleaved=family.rotary_interleaved,
         sinks=family.sinks,
+        query_concat=family.query_concat,
+        softmax_fp32=family.softmax_fp32,
         logit_softcap=fields.has("attn_logit_softcapping"),
         sliding_window=fields.count("sliding_window") if slides else 0,
         indexer=_read_indexer(fields) if indexed else None,
@@ -127,15 +130,14 @@ def read_ffn(fields: Fields, family: Family, hidden: int, *, routes: bool) -> Fe
 
 
 def _activation(fields: Fields, family: Family) -> str:
+    """The activation by our name; the family's own where the config names one that is not known."""
     given = fields.text("hidden_act", family.activation)
-    if given not in _ACTIVATIONS:
-        raise fields.refuse(fields.find("hidden_act")[0], given[:60], ", ".join(_ACTIVATIONS))
-    return _ACTIVATIONS[given]
+    return ACTIVATIONS.get(given, ACTIVATIONS[family.activation])
 
 
 def read_experts(fields: Fields, family: Family) -> Experts | None:
     """The experts of a model that routes; None for a dense one."""
-    if family.routing is None or not fields.has("num_experts"):
+    if family.routing is None or (family.routing.optional and not fields.has("num_experts")):
         return None
     count = fields.count("num_experts", at_least=0, at_most=_MOST_EXPERTS)
     if count == 0:

@@ -5,7 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from advisor.architecture.blocks import MOST_HIDDEN, dropout_of, read_attention, read_experts, read_ffn, setting_of
+from advisor.architecture.blocks import (
+    ACTIVATIONS,
+    MOST_HIDDEN,
+    dropout_of,
+    read_attention,
+    read_experts,
+    read_ffn,
+    setting_of,
+)
 from advisor.architecture.families import FAMILIES, UNKNOWN, Family
 from advisor.architecture.fields import MOST_LAYERS, Fields, missing
 from advisor.architecture.layers import indexed_layers, routing_layers, sliding_layers, unusual_kinds
@@ -49,7 +57,8 @@ def _doubts(top: Fields, family: Family | None, model_type: str, no_tower: bool)
     if family is None:
         close = nearest(model_type, FAMILIES)
         hint = f" (nearest known: {', '.join(close)})" if close else ""
-        doubts.append(f"model_type {model_type[:60]!r} is not known{hint}: read as Llama-like from its fields")
+        what = f"model_type {model_type[:60]!r} is not known{hint}" if model_type else "no model_type is given"
+        doubts.append(f"{what}: read as Llama-like from its fields")
     if top.has("vision_config") and no_tower:
         doubts.append("the vision tower of this model_type is not known and not counted")
     return doubts
@@ -73,7 +82,7 @@ def read_fields(fields: Fields, family: Family, *, name: str, model_type: str, s
         name=name,
         model_type=model_type,
         source=source,
-        notes=_unusual(fields, hidden, layers),
+        notes=_unusual(fields, family, hidden, layers),
         layers=layers,
         hidden=hidden,
         vocab=fields.count("vocab_size"),
@@ -99,9 +108,12 @@ def read_fields(fields: Fields, family: Family, *, name: str, model_type: str, s
     )
 
 
-def _unusual(fields: Fields, hidden: int, layers: int) -> tuple[str, ...]:
+def _unusual(fields: Fields, family: Family, hidden: int, layers: int) -> tuple[str, ...]:
     """Notes on parts that this reading does not cover."""
     notes = [f"layers of kind {kind[:40]!r} are read as attention layers" for kind in unusual_kinds(fields, layers)]
+    activation = fields.text("hidden_act", family.activation)
+    if activation not in ACTIVATIONS:
+        notes.append(f"activation {activation[:40]!r} is not known: read as {family.activation}")
     if fields.count_or("word_embed_proj_dim", hidden) != hidden:
         notes.append("embeddings narrower than the model (word_embed_proj_dim) are read as full width")
     return tuple(notes[:8])

@@ -42,6 +42,7 @@ class Routing:
         shared_width: the field with the width of the shared experts (of one of them, where shared_count is a field).
         shared_count: the field with the number of shared experts; empty: one where shared_width is set.
         stride: the field that says that every n-th layer routes, the last of each n.
+        optional: whether a model without experts is one of the kind too.
     """
 
     expert_width: str = "moe_intermediate_size"
@@ -49,6 +50,7 @@ class Routing:
     shared_width: str = ""
     shared_count: str = ""
     stride: str = ""
+    optional: bool = False
     shared_gate: bool = False
     router_bias: bool = False
     expert_bias: bool = False
@@ -67,6 +69,8 @@ class Family:
             pattern-th, or those from max_window_layers on (where use_sliding_window is true).
         position_rows: rows of a learned position table beyond max_position_embeddings; None: no such table.
         ffn_ratio: feed-forward width over hidden size where the config leaves the width out; 0: it must be given.
+        query_concat: rotation joins the query's rotated and plain parts into a new tensor.
+        softmax_fp32: eager attention takes its softmax in fp32.
         defaults: what the family's own code takes for a field that its config leaves out.
     """
 
@@ -86,6 +90,8 @@ class Family:
     activation: str = "silu"
     tied: bool = False
     sinks: bool = False
+    query_concat: bool = False
+    softmax_fp32: bool = True
     parallel_residual: Setting = False
     rotary_share: float = 1.0
     rotary_interleaved: bool = False
@@ -125,7 +131,7 @@ _DEEPSEEK3 = replace(
 )  # fmt: skip
 _LLAMA4 = Family(
     qkv_bias="attention_bias", output_bias="attention_bias", qk_norm="unweighted", qk_norm_when="use_qk_norm",
-    rotary_interleaved=True,
+    rotary_interleaved=True, softmax_fp32=False,
     routing=Routing(
         expert_width="intermediate_size", dense_width="intermediate_size_mlp", shared_width="intermediate_size",
         stride="interleave_moe_layer_step", dense_experts=True,
@@ -144,12 +150,14 @@ _MINIMAX_M3 = Family(
     },
 )  # fmt: skip
 _GPT_OSS = Family(
-    qkv_bias="attention_bias", output_bias="attention_bias", sinks=True, sliding="even",
+    norm="gemma_rmsnorm", softmax_fp32=False, qkv_bias="attention_bias", output_bias="attention_bias", sinks=True,
+    sliding="even",
     routing=Routing(expert_width="intermediate_size", router_bias=True, expert_bias=True, clamped=True),
     defaults={"attention_bias": True, "head_dim": 64},
 )  # fmt: skip
 _GLM4 = Family(
     norms_per_layer=4, qkv_bias="attention_bias", fused_gate_up=True, rotary_share=0.5, rotary_interleaved=True,
+    query_concat=True,
     defaults={"head_dim": 128},
 )  # fmt: skip
 _GLM4_MOE = Family(
@@ -157,7 +165,7 @@ _GLM4_MOE = Family(
     routing=replace(_DEEPSEEK_ROUTING, correction_buffer=True),
     defaults={"head_dim": 128, "num_key_value_heads": 8},
 )  # fmt: skip
-_PHI3 = Family(fused_qkv=True, fused_gate_up=True, sliding="all")
+_PHI3 = Family(fused_qkv=True, query_concat=True, fused_gate_up=True, sliding="all")
 _PHI = Family(
     norm="layernorm", norm_bias=True, norms_per_layer=1, qkv_bias=True, output_bias=True, ffn_bias=True,
     head_bias=True, qk_norm="per_head", qk_norm_when="qk_layernorm", gated=False, activation="gelu_new",
@@ -165,7 +173,7 @@ _PHI = Family(
 )  # fmt: skip
 _GPT2 = Family(
     norm="layernorm", norm_bias=True, qkv_bias=True, output_bias=True, ffn_bias=True, gated=False, fused_qkv=True,
-    activation="gelu_new", tied=True, rotary_share=0.0, position_rows=0, ffn_ratio=4,
+    softmax_fp32=False, activation="gelu_new", tied=True, rotary_share=0.0, position_rows=0, ffn_ratio=4,
     names=ModuleNames(fused_qkv="c_attn", output="c_proj", up="c_fc", down="c_proj"),
     defaults={"residual_dropout": 0.1, "embedding_dropout": 0.1, "attention_dropout": 0.1,
               "max_position_embeddings": 1024},
@@ -173,6 +181,7 @@ _GPT2 = Family(
 _GPT_NEOX = Family(
     norm="layernorm", norm_bias=True, qkv_bias="attention_bias", output_bias="attention_bias", ffn_bias=True,
     gated=False, fused_qkv=True, activation="gelu", parallel_residual="use_parallel_residual", rotary_share=0.25,
+    query_concat=True,
     names=ModuleNames(fused_qkv="query_key_value", output="dense", up="dense_h_to_4h", down="dense_4h_to_h"),
     defaults={"attention_bias": True, "use_parallel_residual": True},
 )  # fmt: skip
@@ -237,7 +246,7 @@ FAMILIES: Mapping[str, Family] = {
 #: What an unknown model_type is read as: Llama-like, with the switches that its config may name.
 UNKNOWN = replace(
     _LLAMA, qk_norm="per_head", qk_norm_when="use_qk_norm", sliding="all",
-    routing=Routing(shared_width="moe_intermediate_size", shared_count="n_shared_experts"),
+    routing=Routing(shared_width="moe_intermediate_size", shared_count="n_shared_experts", optional=True),
 )  # fmt: skip
 
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
+from advisor import units
 from advisor.errors import AdvisorError
 
 #: Longest list that is looked at: no model comes near this many layers, and every loop over layers stays short.
@@ -42,12 +43,14 @@ class Fields:
         pointer: JSON pointer of the object, for errors.
         spellings: field -> the names it may carry in ``data``, best first.
         defaults: values that the model's own code takes for a field that is absent.
+        written: whether a count may also be written as text, "8k" or "4096".
     """
 
     data: Mapping[str, Any]
     pointer: str
     spellings: Mapping[str, Sequence[str]] = field(default_factory=lambda: SPELLINGS)
     defaults: Mapping[str, Any] = field(default_factory=dict)
+    written: bool = False
 
     def find(self, name: str) -> tuple[str, Any]:
         """The spelling that is present and its value; a null counts as absent and gives the default."""
@@ -64,8 +67,7 @@ class Fields:
 
     def refuse(self, spelling: str, value: Any, accepted: str) -> AdvisorError:
         """The error for a value of the wrong type or out of bounds."""
-        shown = repr(value) if len(repr(value)) <= 60 else f"{repr(value)[:60]}…"  # noqa: PLR2004 - one line of text
-        detail = f"{spelling} is {shown}; accepted: {accepted}"
+        detail = f"{spelling} is {_shown(value)}; accepted: {accepted}"
         return AdvisorError("invalid_value", detail, pointer=f"{self.pointer}/{spelling}")
 
     def count(self, name: str, *, at_least: int = 1, at_most: int = 10**8) -> int:
@@ -83,9 +85,10 @@ class Fields:
         spelling, value = self.find(name)
         if value is None:
             return absent
-        if isinstance(value, bool) or not isinstance(value, int) or not at_least <= value <= at_most:
-            raise self.refuse(spelling, _shown(value), f"a whole number from {at_least:,} to {at_most:,}")
-        return value
+        number = units.parse_token_count(value) if self.written and isinstance(value, str) else value
+        if isinstance(number, bool) or not isinstance(number, int) or not at_least <= number <= at_most:
+            raise self.refuse(spelling, value, f"a whole number from {at_least:,} to {at_most:,}")
+        return number
 
     def share(self, name: str, absent: float) -> float:
         """A number from 0 to 1."""
@@ -94,7 +97,7 @@ class Fields:
             return absent
         number = isinstance(value, int | float) and not isinstance(value, bool)
         if not number or not math.isfinite(value) or not 0 <= value <= 1:
-            raise self.refuse(spelling, _shown(value), "a number from 0 to 1")
+            raise self.refuse(spelling, value, "a number from 0 to 1")
         return float(value)
 
     def flag(self, name: str, absent: bool) -> bool:
@@ -103,7 +106,7 @@ class Fields:
         if value is None:
             return absent
         if not isinstance(value, bool):
-            raise self.refuse(spelling, _shown(value), "true or false")
+            raise self.refuse(spelling, value, "true or false")
         return value
 
     def text(self, name: str, absent: str) -> str:
@@ -112,7 +115,7 @@ class Fields:
         if value is None:
             return absent
         if not isinstance(value, str):
-            raise self.refuse(spelling, _shown(value), "text")
+            raise self.refuse(spelling, value, "text")
         return value
 
     def items(self, name: str, kind: type, *, length: int | None = None) -> tuple[Any, ...] | None:
@@ -122,11 +125,11 @@ class Fields:
             return None
         words = f"a list of {length or ''} {'texts' if kind is str else 'whole numbers'}".replace("  ", " ")
         if not isinstance(value, Sequence) or isinstance(value, str) or len(value) > MOST_LAYERS:
-            raise self.refuse(spelling, _shown(value), words)
+            raise self.refuse(spelling, value, words)
         if length is not None and len(value) != length:
-            raise self.refuse(spelling, f"{len(value)} items", words)
+            raise self.refuse(spelling, value, words)
         if any(type(item) is not kind for item in value):
-            raise self.refuse(spelling, _shown(value), words)
+            raise self.refuse(spelling, value, words)
         return tuple(value)
 
     def inside(self, name: str, *, defaults: Mapping[str, Any] | None = None) -> Fields | None:
@@ -135,30 +138,32 @@ class Fields:
         if value is None:
             return None
         if not isinstance(value, Mapping):
-            raise self.refuse(name, _shown(value), "an object")
+            raise self.refuse(name, value, "an object")
         return Fields(value, f"{self.pointer}/{name}", self.spellings, defaults or {})
 
     def with_defaults(self, defaults: Mapping[str, Any]) -> Fields:
         """The same object, with other defaults for absent fields."""
-        return Fields(self.data, self.pointer, self.spellings, defaults)
+        return replace(self, defaults=defaults)
 
 
 def missing(fields: Fields, names: Sequence[str]) -> AdvisorError:
     """The error that names every field that is due and absent, in the spelling that the caller uses."""
     spelled = [fields.spellings.get(name, (name,))[0] for name in names]
-    due = "is missing; a model cannot be sized without it"
     if len(spelled) > 1:
-        due = "are missing; a model cannot be sized without them"
-    detail = f"{', '.join(spelled)} {due}"
+        detail = f"{', '.join(spelled)} are missing; a model cannot be sized without them"
+    else:
+        others = fields.spellings.get(names[0], ())[1:3]
+        hint = f" (also read: {', '.join(others)})" if others else ""
+        detail = f"{spelled[0]} is missing{hint}; a model cannot be sized without it"
     return AdvisorError("incomplete_config", detail, pointer=fields.pointer, suggestions=spelled)
 
 
-def _shown(value: Any) -> Any:
-    """The value, or a short stand-in for one whose text would be long to make."""
-    if isinstance(value, int) and not isinstance(value, bool) and value.bit_length() > 256:  # noqa: PLR2004
-        return f"a number of {value.bit_length()} bits"
+def _shown(value: Any) -> str:
+    """A value as one short piece of text, made without writing out what is long or deep."""
+    if isinstance(value, int) and value.bit_length() > 256:  # noqa: PLR2004 - 78 digits are enough to see
+        return f"a number of {value.bit_length():,} bits"
     if isinstance(value, Mapping):
         return "an object"
     if isinstance(value, Sequence) and not isinstance(value, str):
         return f"a list of {len(value)}"
-    return value[:60] if isinstance(value, str) else value
+    return repr(value[:60] if isinstance(value, str) else value)

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Literal, cast
 
+from advisor.architecture.blocks import ACTIVATIONS
 from advisor.architecture.config import read_fields
 from advisor.architecture.families import Family, QkNorm, Routing
 from advisor.architecture.fields import Fields
-from advisor.errors import unknown_name
+from advisor.errors import AdvisorError, nearest, unknown_name
 from advisor.types import ModelArchitecture
 from advisor.types.architecture import NormKind
 
@@ -47,6 +48,21 @@ _CHOICES = (
     "name", "gated", "norm", "norm_bias", "qk_norm", "qkv_bias", "output_bias", "ffn_bias", "head_bias", "fused_qkv",
     "parallel_residual", "learned_positions",
 )  # fmt: skip
+
+#: A field -> the one without which it would change nothing.
+_BELONGS_TO: Mapping[str, str] = {
+    **dict.fromkeys(("top_k", "expert_ffn", "shared_experts", "moe_layers", "first_dense_layers"), "experts"),
+    **dict.fromkeys(("q_lora_rank", "qk_nope_head_dim", "qk_rope_head_dim", "v_head_dim"), "kv_lora_rank"),
+    "shared_ffn": "shared_experts",
+}
+
+#: A field -> the one beside which it would change nothing.
+_DECIDED_BY: Mapping[str, str] = {
+    "first_dense_layers": "moe_layers",
+    "kv_heads": "kv_lora_rank",
+    "head_dim": "kv_lora_rank",
+}
+
 _NORMS = ("rmsnorm", "layernorm", "gemma_rmsnorm")
 _QK_NORMS = ("none", "per_head", "full", "unweighted")
 
@@ -62,15 +78,37 @@ def read_hyper_parameters(given: Mapping[str, Any]) -> ModelArchitecture:
     Raises:
         AdvisorError: ``unknown_argument`` for a name that is not accepted, ``incomplete_config``, ``invalid_value``.
     """
-    for key in given:
-        if key not in ACCEPTED:
-            pointer = f"{_POINTER}/{str(key)[:60]}"
-            raise unknown_name("architecture field", str(key)[:60], ACCEPTED, pointer=pointer, code="unknown_argument")
+    _refuse_unknown(given)
+    _refuse_useless(given)
     spellings = {field: (name,) for field, name in _SHAPES.items()}
-    fields = Fields(given, _POINTER, spellings, {"shared_expert_intermediate_size": given.get("expert_ffn")})
-    family = _family(Fields(given, _POINTER, {}))
+    defaults = {"shared_expert_intermediate_size": given.get("expert_ffn")}
+    fields = Fields(given, _POINTER, spellings, defaults, written=True)
     name = fields.text("name", "custom")[:80]
-    return read_fields(fields, family, name=name, model_type="custom", source="hyper-parameters")
+    model = read_fields(fields, _family(fields), name=name, model_type="custom", source="hyper-parameters")
+    if given.get("ffn") is not None and model.ffn is None:
+        return model.model_copy(update={"notes": ("ffn is not used: every layer routes to experts",)})
+    return model
+
+
+def _refuse_unknown(given: Mapping[str, Any]) -> None:
+    for key in map(str, given):
+        if key not in ACCEPTED:
+            close = nearest(key[:60], ACCEPTED)
+            hint = f"did you mean {' or '.join(map(repr, close))}? " if close else ""
+            detail = f"{key[:60]!r} is not a field of architecture; {hint}accepted: {', '.join(ACCEPTED)}"
+            raise AdvisorError("unknown_argument", detail, pointer=f"{_POINTER}/{key[:60]}", suggestions=close)
+
+
+def _refuse_useless(given: Mapping[str, Any]) -> None:
+    """Refuses a field that would change nothing: what it belongs to is absent, or another field decides it."""
+    for key, owner in _BELONGS_TO.items():
+        if given.get(key) is not None and given.get(owner) is None:
+            detail = f"{key} is given without {owner} and would change nothing; give {owner} as well, or leave it out"
+            raise AdvisorError("incomplete_config", detail, pointer=f"{_POINTER}/{key}", suggestions=(owner,))
+    for key, decider in _DECIDED_BY.items():
+        if given.get(key) is not None and given.get(decider) is not None:
+            detail = f"{key} is given beside {decider}, which decides it; leave {key} out"
+            raise AdvisorError("conflicting_arguments", detail, pointer=f"{_POINTER}/{key}")
 
 
 def _family(fields: Fields) -> Family:
@@ -88,10 +126,10 @@ def _family(fields: Fields) -> Family:
         fused_qkv=fields.flag("fused_qkv", absent=False),
         parallel_residual=fields.flag("parallel_residual", absent=False),
         gated=gated,
-        activation="silu" if gated else "gelu",
+        activation=_one_of(fields, "activation", tuple(ACTIVATIONS), "silu" if gated else "gelu"),
         sliding="all",
         position_rows=0 if fields.flag("learned_positions", absent=False) else None,
-        routing=Routing(shared_width="shared_expert_intermediate_size", shared_count="n_shared_experts"),
+        routing=Routing(shared_width="shared_expert_intermediate_size", shared_count="n_shared_experts", optional=True),
     )
 
 

@@ -28,9 +28,9 @@ def find_preset(name: str) -> str | None:
 
 
 def _answers_to(identity: str, *names: str) -> bool:
-    """Whether an entry has one of the normalised names as an alias; its text is searched before it is parsed."""
-    text = normalised((catalog_folder() / "models" / f"{identity}.yaml").read_text(encoding="utf-8"))
-    if not any(name and name in text for name in names):
+    """Whether an entry has one of the normalised names as an alias; only a file that holds it as a line is parsed."""
+    text = (catalog_folder() / "models" / f"{identity}.yaml").read_text(encoding="utf-8")
+    if {normalised(line) for line in text.splitlines()}.isdisjoint(names):
         return False
     return not {normalised(alias) for alias in preset_entry(identity).get("aliases", ())}.isdisjoint(names)
 

@@ -128,6 +128,10 @@ class ModelArchitecture(Value):
     max_positions: CountOrZero = Field(default=0, description="longest sequence the model was made for; 0: unknown")
     vision: VisionTower | None = None
 
+    def __hash__(self) -> int:
+        """A few fields tell models apart: counts are looked up by model, thousands of times in a search."""
+        return hash((self.name, self.source, self.layers, self.hidden, self.vocab))
+
 
 class ParameterCount(Value):
     """Exact parameters by component. Buffers and MTP modules are counted apart, outside ``total``."""
