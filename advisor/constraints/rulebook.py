@@ -14,7 +14,7 @@ from typing import Any, Final, TypeVar
 
 from pydantic import ValidationError
 
-from advisor.catalog.reader import parse_yaml, parse_yaml_with_lines
+from advisor.catalog.reader import catalog_folder, parse_yaml, parse_yaml_with_lines
 from advisor.constraints import expression
 from advisor.constraints.facts import facts
 from advisor.constraints.rules import (
@@ -32,6 +32,7 @@ from advisor.constraints.rules import (
     Step,
 )
 from advisor.errors import AdvisorError, nearest
+from advisor.types.arguments import CaseArguments
 from advisor.types.base import Value
 
 FileKind = TypeVar("FileKind", bound=Value)
@@ -39,10 +40,12 @@ Path_ = tuple[str | int, ...]
 
 EXPRESSIONS: Final = ("applies", "require", "legal", "when", "adds", "smaller")
 TEMPLATES: Final = ("message", "say")
+ARGUMENTS: Final = ("pointer", "argument", "levers", "notch")
 #: What the tree may ask besides facts: whether the layout fits.
 WALK_FACTS: Final = ("fits",)
 #: What a sentence of the tree may use besides facts; the walk fills them in.
 WALK_WORDS: Final = ("before", "after", "saved", "usable", "from", "to")
+_SOURCE_KEY: Final = re.compile(r"^([a-z0-9][\w.-]*):", re.MULTILINE)
 _PLACEHOLDER: Final = re.compile(r"\{([^{}]*)\}")
 
 
@@ -85,8 +88,6 @@ def _read_overlay(file: Path, _changed: int) -> Overlay:
     entries: list[Forbid | Cap | Prefer | Headroom] = [*read.forbid, *read.cap, *read.prefer]
     entries += [read.headroom] if read.headroom else []
     _refuse_repeated((entry.id for entry in entries), file)
-    for cap in read.cap:
-        _known(cap.argument, facts(), "argument", f"{file.name}: rule {cap.id}")
     return read
 
 
@@ -156,15 +157,25 @@ def _leaves(node: Any, path: Path_) -> Iterator[tuple[Path_, Any]]:
 
 
 def _wrong_names(path: Path_, value: Any, kind: type[Value]) -> Iterator[str]:
-    """The names in one value that mean nothing: in an expression, a sentence or an example."""
-    field = path[-1] if path else ""
-    if field in EXPRESSIONS and isinstance(value, (str, int, float)):
+    """The names in one value that mean nothing: in an expression, a sentence, an argument, an example or a source."""
+    field = next((part for part in reversed(path) if isinstance(part, str)), "")
+    if "examples" in path:
+        yield from _unknown([field], [*_names(kind), "adds"], "fact")
+    elif field in EXPRESSIONS and isinstance(value, (str, int, float)):
         yield from _wrong_expression(str(value), _names(kind))
     elif field in TEMPLATES and isinstance(value, str):
         words = WALK_WORDS if kind is Step else ()
         yield from _unknown(_PLACEHOLDER.findall(value), [*_names(kind), *words], "fact")
-    elif {"examples"} & set(path) and isinstance(field, str) and field != "adds":
-        yield from _unknown([field], _names(kind), "fact")
+    elif field in ARGUMENTS and value:
+        yield from _unknown([str(value)], CaseArguments.model_fields, "argument")
+    elif field == "key":
+        yield from _unknown([str(value)], _source_keys(), "source")
+
+
+@cache
+def _source_keys() -> tuple[str, ...]:
+    """The keys of the catalog's sources: the names at the start of a line. Parsing the whole file would be slow."""
+    return tuple(_SOURCE_KEY.findall((catalog_folder() / "sources.yaml").read_text(encoding="utf-8")))
 
 
 def _names(kind: type[Value]) -> list[str]:

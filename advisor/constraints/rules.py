@@ -116,7 +116,7 @@ class Choice(Value):
     offload_parameters: a.OffloadTarget = "none"
     offload_activations: a.OffloadTarget = "none"
     offload_fraction: Share = 1.0
-    strict: bool = Field(default=True, description="also tried under law=strict")
+    laws: tuple[a.Law, ...] = Field(default=("priority", "strict"), description="the laws under which it is tried")
 
 
 class Rung(Rule):

@@ -138,13 +138,17 @@ def _judged(case: Case, rung: Rung, ladder: Ladder, limit: int) -> Rows:
     """All legal layouts of a rung with their memory and cost."""
     from advisor.estimate import judge  # noqa: PLC0415
 
-    choices = [choice for choice in rung.choices if choice.strict or case.policy.law != "strict"]
+    choices = [choice for choice in rung.choices if case.policy.law in choice.laws]
     columns = columns_of(case, choices, ladder)
     legal = columns.take(legal_rows(case, columns))
     judged = judge(case, legal)
     fits = judged.reserved_bytes <= limit
-    if case.cluster.cpu_bytes_per_node is not None:
-        fits = fits & (judged.host_bytes_per_node <= case.cluster.cpu_bytes_per_node)
+    for needed, held in (
+        (judged.host_bytes, case.cluster.cpu_bytes_per_node),
+        (judged.nvme_bytes, case.cluster.nvme_bytes_per_node),
+    ):
+        if held is not None:  # unknown host memory refuses nothing; the answer says so
+            fits = fits & (needed <= held)
     costs = cost.total(case, legal)
     return Rows(rung.id, len(columns), legal, judged.peak_bytes, judged.reserved_bytes, fits, costs)
 

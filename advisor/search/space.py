@@ -6,6 +6,7 @@ ZeRO stage 0 beside ranks that could share states for nothing. Everything else i
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import fields
@@ -33,8 +34,13 @@ def columns_of(case: Case, choices: Sequence[Choice], ladder: Ladder) -> Columns
     core = np.asarray(list(_cores(case, ladder)), dtype=np.float64).reshape(-1, len(CORE))
     kinds = _distinct(case, choices)
     cores = dict(zip(CORE, np.repeat(core, len(kinds), axis=0).T, strict=True))
-    levers = {name: np.tile(np.asarray([kind[name] for kind in kinds], dtype=np.float64), len(core)) for name in kinds[0]}
-    held = {field.name: np.full(len(core) * len(kinds), _number(getattr(case.layout, field.name))) for field in fields(Columns)}
+    levers = {
+        name: np.tile(np.asarray([kind[name] for kind in kinds], dtype=np.float64), len(core)) for name in kinds[0]
+    }
+    held = {
+        field.name: np.full(len(core) * len(kinds), _number(getattr(case.layout, field.name)))
+        for field in fields(Columns)
+    }
     return _derived(case, held | cores | levers)
 
 
@@ -61,8 +67,10 @@ def _distinct(case: Case, choices: Sequence[Choice]) -> list[dict[str, float]]:
     """A rung's choices as numbers, with what the user gave in place of the rung's own; each once."""
     found: dict[tuple[tuple[str, float], ...], dict[str, float]] = {}
     for choice in choices:
-        levers = choice.model_dump(exclude={"strict", "recompute_share"})
-        numbers = {name: _number(value if name in case.free else getattr(case.layout, name)) for name, value in levers.items()}
+        levers = choice.model_dump(exclude={"laws", "recompute_share"})
+        numbers = {
+            name: _number(value if name in case.free else getattr(case.layout, name)) for name, value in levers.items()
+        }
         numbers["recompute_share"] = choice.recompute_share
         found[tuple(numbers.items())] = numbers
     return list(found.values())
@@ -80,12 +88,11 @@ def _cores(case: Case, ladder: Ladder) -> Iterator[tuple[int, ...]]:
     """Every way of dividing the work over the GPUs, as values of ``CORE``."""
     for tensor, pipeline, context in _model_parallel(case, ladder):
         data = case.cluster.gpus // (tensor * pipeline * context)
-        for replicate, shard in _data_splits(case, data):
-            for expert in _experts(case, pipeline):
-                for virtual in _virtual_stages(case, pipeline):
-                    for zero in _zero_stages(case, shard * context):
-                        for micro in _micro_batches(case, data, ladder):
-                            yield tensor, pipeline, context, replicate, shard, expert, virtual, zero, micro
+        splits, experts, virtuals = _data_splits(case, data), _experts(case, pipeline), _virtual_stages(case, pipeline)
+        micros = _micro_batches(case, data, ladder)
+        for (replicate, shard), expert, virtual, micro in itertools.product(splits, experts, virtuals, micros):
+            for zero in _zero_stages(case, shard * context):
+                yield tensor, pipeline, context, replicate, shard, expert, virtual, zero, micro
 
 
 def _given_or(case: Case, name: str, candidates: Iterable[int]) -> list[int]:
@@ -97,7 +104,9 @@ def _model_parallel(case: Case, ladder: Ladder) -> Iterator[tuple[int, int, int]
     gpus, layers = case.cluster.gpus, case.model.layers
     reach = max(case.cluster.fast_domain, case.cluster.gpus_per_node)
     tensors = [n for n in divisors(gpus) if n <= reach and case.model.attention.heads % n == 0]
-    contexts = [n for n in divisors(gpus) if n == 1 or n * ladder.shortest_local_sequence <= case.training.sequence_length]
+    contexts = [
+        n for n in divisors(gpus) if n == 1 or n * ladder.shortest_local_sequence <= case.training.sequence_length
+    ]
     for tensor in _given_or(case, "tensor_parallel", tensors):
         for pipeline in _given_or(case, "pipeline_parallel", (n for n in divisors(gpus) if n <= layers)):
             for context in _given_or(case, "context_parallel", contexts):

@@ -1,0 +1,133 @@
+"""The recommendation: search each framework in question, take the best, walk to it, and say what else there is."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from advisor.answer import answer, describe
+from advisor.constraints.rulebook import overlay
+from advisor.decide import walk
+from advisor.estimate import estimate
+from advisor.search.choose import Found, Pick
+from advisor.search.compare import compare
+from advisor.suggest import suggestions
+from advisor.types.answers import Alternative, NextCall, Searched, SetupAnswer
+from advisor.types.case import Assumption, Case, Layout
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from advisor.types.arguments import CaseArguments
+
+
+def recommend(arguments: CaseArguments, *, allow_paths: bool) -> SetupAnswer:
+    """The configuration to run, the steps that lead there, and what was not chosen.
+
+    A layout argument that is given is kept; an absent one is free. Nothing that changes the training is applied.
+
+    Raises:
+        AdvisorError: the request cannot be understood, or no layout of it is legal.
+    """
+    compared = compare(arguments, allow_paths=allow_paths)
+    case = _concluded(compared, named=arguments.framework is not None)
+    found = replace(compared[0], case=case)
+    memory = answer(case) if found.winner else describe(estimate(case))
+    return SetupAnswer(
+        verdict=memory.verdict,
+        layout=case.layout,
+        framework=case.training.framework,
+        rung=_rung(found),
+        steps=walk(found),
+        estimate=memory,
+        alternatives=_alternatives(found, compared),
+        next_rung=_alternative(found, found.next_rung, "the best one rung down"),
+        fastest=_alternative(found, found.fastest, "the cheapest step of all layouts that fit"),
+        searched=_counts(compared),
+        suggestions=suggestions(arguments, found, allow_paths=allow_paths),
+        assumptions=case.assumptions,
+        warnings=case.warnings,
+        next_calls=_next_calls(arguments, case),
+        versions=memory.versions,
+    )
+
+
+def _concluded(compared: Sequence[Found], *, named: bool) -> Case:
+    """The case of the answer, with what the search assumed and noticed."""
+    found = compared[0]
+    case, site = found.case, overlay(found.case.policy.rules)
+    said = [
+        known for known in case.assumptions if known.argument not in (*_SEARCHED, *(() if named else ("framework",)))
+    ]
+    kept = [known for known in case.assumptions if known.argument in _SEARCHED and known.argument not in case.free]
+    if not named:
+        said.append(
+            Assumption(
+                argument="framework", value=case.training.framework, origin="derived", note=_why_framework(compared)
+            )
+        )
+    if site.headroom and site.headroom.share > case.policy.headroom:
+        said.append(Assumption(argument="headroom", value=site.headroom.share, origin=f"rule:{site.headroom.id}"))
+    host = () if case.layout.offload_optimizer == "none" or case.cluster.cpu_bytes_per_node else (_HOST_UNKNOWN,)
+    return case.model_copy(update={"assumptions": (*said, *kept), "warnings": (*case.warnings, _COST_ORDER, *host)})
+
+
+_SEARCHED = frozenset(Layout.model_fields)
+ABOUT_EQUAL = 0.005
+_COST_ORDER = "layouts are ordered by a simple cost order, not by a timing model: relative costs are indications"
+_HOST_UNKNOWN = "host memory is unknown and the layout needs it: give cpu_memory_gib"
+
+
+def _why_framework(compared: Sequence[Found]) -> str:
+    said = [_against(compared[0], other) for other in compared[1:]]
+    return "; ".join(said) if said else "the only framework that accepts these arguments"
+
+
+def _against(found: Found, other: Found) -> str:
+    name = other.case.training.framework
+    if other.winner is None or found.winner is None:
+        return f"compared with {name}, where nothing fits"
+    more = other.winner.cost / found.winner.cost - 1
+    if other.winner.rung > found.winner.rung:
+        return f"compared with {name}, which fits only at {other.winner.rung}"
+    costs = f"costs {more:.0%} more" if more > ABOUT_EQUAL else "costs about the same"
+    return f"compared with {name}, whose best {costs}"
+
+
+def _rung(found: Found) -> str:
+    chosen = found.winner or found.closest
+    return chosen.rung if chosen else ""
+
+
+def _alternative(found: Found, pick: Pick | None, why: str) -> Alternative | None:
+    if pick is None or found.winner is None:
+        return None
+    relative = round(pick.cost / found.winner.cost, 4)
+    return Alternative(
+        layout=pick.layout, rung=pick.rung, peak_bytes=pick.peak_bytes, fits=pick.fits, cost=relative, why=why
+    )
+
+
+def _alternatives(found: Found, compared: Sequence[Found]) -> tuple[Alternative, ...]:
+    """The rung that was left for speed, and the other frameworks' best."""
+    left = _alternative(found, found.left, "the rung above fits as well, but is more than a tenth costlier")
+    others = [_alternative(found, other.winner, f"the best of {other.case.training.framework}") for other in compared[1:]]
+    return tuple(alternative for alternative in (left, *others) if alternative)
+
+
+def _counts(compared: Sequence[Found]) -> Searched:
+    rows = [rows for found in compared for rows in found.opened]
+    return Searched(
+        layouts=sum(one.layouts for one in rows),
+        legal=sum(len(one.columns) for one in rows),
+        fitting=sum(one.fitting for one in rows),
+        rungs=tuple(dict.fromkeys(one.rung for one in rows)),
+    )
+
+
+def _next_calls(arguments: CaseArguments, case: Case) -> tuple[NextCall, ...]:
+    given = arguments.model_dump(exclude_none=True, exclude={"law", "objective", "rules"})
+    layout = case.layout.model_dump(mode="json", exclude_defaults=True)
+    batch = {"global_batch": case.training.global_batch} if case.training.global_batch else {}
+    complete = {**given, "framework": case.training.framework, **batch, **layout}
+    return (NextCall(tool="estimate_memory", arguments=complete, why="every term of this layout, with its formula"),)

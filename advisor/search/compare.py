@@ -1,0 +1,98 @@
+"""Several frameworks searched for one job, and which of them is best."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from advisor.constraints.legality import require_legal
+from advisor.constraints.rulebook import law
+from advisor.errors import AdvisorError
+from advisor.resolve import resolve
+from advisor.search.batch import with_batch
+from advisor.search.choose import Found, search
+from advisor.types.case import Assumption, Layout
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from advisor.types.arguments import CaseArguments
+
+#: What is compared when nobody names a framework, on one GPU and on several.
+ONE_GPU = ("single", "deepspeed")
+SEVERAL_GPUS = ("megatron", "fsdp2")
+#: NVMe offload exists nowhere else.
+NVME = ("deepspeed",)
+
+
+def compare(arguments: CaseArguments, *, allow_paths: bool) -> list[Found]:
+    """One search a framework, the best first; an error only when every framework has one.
+
+    Raises:
+        AdvisorError: the request cannot be understood, or no layout of it is legal.
+    """
+    found, errors = [], []
+    for framework in frameworks(arguments, allow_paths=allow_paths):
+        try:
+            found.append(search_framework(arguments, framework, allow_paths=allow_paths))
+        except AdvisorError as error:
+            errors.append(error)
+    if not found:
+        raise errors[0]
+    if arguments.framework is None and arguments.nvme_gib and not any(one.winner for one in found):
+        found += [search_framework(arguments, framework, allow_paths=allow_paths) for framework in NVME]
+    return _guarded(sorted(found, key=_order))
+
+
+def frameworks(arguments: CaseArguments, *, allow_paths: bool) -> Sequence[str]:
+    """The frameworks to compare: the one that is named, or those that the hardware and the offload suggest."""
+    if arguments.framework:
+        return (arguments.framework,)
+    if "nvme" in (arguments.offload_optimizer, arguments.offload_parameters):
+        return NVME
+    plain = arguments.model_copy(update=dict.fromkeys((*Layout.model_fields, "global_batch")))
+    return ONE_GPU if resolve(plain, allow_paths=allow_paths).cluster.gpus == 1 else SEVERAL_GPUS
+
+
+def search_framework(arguments: CaseArguments, framework: str, *, allow_paths: bool) -> Found:
+    """Search one framework.
+
+    Raises:
+        AdvisorError: the request cannot be understood, or no layout of it is legal.
+    """
+    # A global batch need not divide plain data parallelism: the search looks for layouts that it does divide.
+    asked = arguments.model_copy(update={"framework": framework, "global_batch": None})
+    case = resolve(asked, allow_paths=allow_paths)
+    if arguments.global_batch:
+        training = case.training.model_copy(update={"global_batch": arguments.global_batch})
+        given = Assumption(argument="global_batch", value=arguments.global_batch, origin="given")
+        case = case.model_copy(update={"training": training, "assumptions": (*case.assumptions, given)})
+    found = search(with_batch(case))
+    if found.winner is None and found.closest is None:
+        require_legal(case)
+        detail = (
+            f"no layout on {case.cluster.gpus:,} GPUs is legal in {framework} with a global batch of "
+            f"{found.case.training.global_batch:,} and the layout arguments given; leave some of them out"
+        )
+        raise AdvisorError("illegal_layout", detail)
+    return found
+
+
+def _guarded(found: list[Found]) -> list[Found]:
+    """The ladder's one exception, between frameworks: a rung is left when the next one's best is that much cheaper."""
+    rungs, first = law().ladder.rungs, found[0]
+    place = next((place for place, rung in enumerate(rungs) if first.winner and rung.id == first.winner.rung), None)
+    guard = None if place is None or first.case.policy.law == "strict" else rungs[place].leave_if_costlier_by
+    if guard is None or place is None or first.winner is None:
+        return found
+    below = [one for one in found if one.winner and one.winner.rung == rungs[place + 1].id]
+    cheaper = [one for one in below if one.winner and one.winner.cost * (1 + guard) < first.winner.cost]
+    return [*cheaper, *(one for one in found if one not in cheaper)]
+
+
+def _order(found: Found) -> tuple[Any, ...]:
+    """What fits before what does not; the higher rung, the lower cost, the smaller need."""
+    rungs = [rung.id for rung in law().ladder.rungs]
+    if found.winner is None:
+        need = found.closest.reserved_bytes if found.closest else 0
+        return (1, len(rungs), 0.0, need)
+    return (0, rungs.index(found.winner.rung), found.winner.cost, found.winner.reserved_bytes)

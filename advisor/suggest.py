@@ -1,0 +1,92 @@
+"""Changes to the job itself that would make it fit: each searched again before it is offered, none applied."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from advisor.errors import AdvisorError
+from advisor.search.compare import frameworks, search_framework
+from advisor.types.answers import Suggestion
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from advisor.search.choose import Found
+    from advisor.types.arguments import CaseArguments
+
+#: Rungs at which the GPUs alone are enough; below them a change to the training is worth an offer.
+ON_THE_GPUS = ("rung-0-sharding", "rung-1-recompute")
+MOST_GPUS = 16
+SHORTEST_SEQUENCE = 512
+
+
+def suggestions(arguments: CaseArguments, found: Found, *, allow_paths: bool) -> tuple[Suggestion, ...]:
+    """What would fit without offload, cheapest change first; empty when the job fits on the GPUs as it is."""
+    if found.winner and found.winner.rung in ON_THE_GPUS:
+        return ()
+    offered: list[Suggestion] = []
+    kinds: set[str] = set()
+    for kind, change, what, changes in _changes(found):
+        if kind in kinds:
+            continue
+        peak = _fits_at(arguments, change, allow_paths=allow_paths)
+        if peak is not None:
+            kinds.add(kind)
+            offered.append(Suggestion(change=change, what=what, peak_bytes=peak, fits=True, changes=changes))
+    return tuple(offered)
+
+
+def _changes(found: Found) -> Iterator[tuple[str, dict[str, Any], str, str]]:
+    """Candidate changes by kind, the mildest of each kind first."""
+    case = found.case
+    cluster, training = case.cluster, case.training
+    for factor in (2, 4, 8, MOST_GPUS):
+        shape = _grown(case.cluster.nodes, cluster.gpus_per_node, cluster.device.gpus_per_node, factor)
+        what = f"{factor} times the GPUs: {shape[0]}x{shape[1]} {cluster.device.name}"
+        yield "gpus", {"hardware": f"{shape[0]}x{shape[1]} {cluster.device.name}"}, what, "nothing but the hardware"
+    if training.method == "full":
+        yield (
+            "lora",
+            {"method": "lora"},
+            "train adapters (LoRA) instead of the weights",
+            "what is trained: adapters only",
+        )
+    if training.method in ("full", "lora"):
+        yield (
+            "qlora",
+            {"method": "qlora"},
+            "train adapters over 4-bit weights (QLoRA)",
+            "what is trained, over quantized weights",
+        )
+    if not training.optimizer.name.startswith("adamw_8bit"):
+        yield (
+            "optimizer",
+            {"optimizer": "adamw_8bit"},
+            "keep the optimizer's moments in 8 bits",
+            "the optimizer's numerics",
+        )
+    length = training.sequence_length // 2
+    while length >= SHORTEST_SEQUENCE:
+        yield "sequence", {"sequence_length": length}, f"sequences of {length:,} tokens", "how much text a sample holds"
+        length //= 2
+
+
+def _grown(nodes: int, per_node: int, full_node: int, factor: int) -> tuple[int, int]:
+    """More GPUs: a node is filled before another is added."""
+    wanted = nodes * per_node * factor
+    node = min(max(full_node, per_node), wanted) if nodes == 1 else per_node
+    return max(wanted // node, 1), node
+
+
+def _fits_at(arguments: CaseArguments, change: dict[str, Any], *, allow_paths: bool) -> int | None:
+    """The peak of the best layout under a change; None when it does not fit on the GPUs."""
+    asked = arguments.model_copy(update=change)
+    peaks = []
+    for framework in frameworks(asked, allow_paths=allow_paths):
+        try:
+            again = search_framework(asked, framework, allow_paths=allow_paths)
+        except AdvisorError:
+            continue
+        if again.winner and again.winner.rung in ON_THE_GPUS:
+            peaks.append(again.winner.peak_bytes)
+    return min(peaks, default=None)
