@@ -79,7 +79,7 @@ def setup_answer(**changes: Any) -> SetupAnswer:
     estimate = memory_answer()
     other = {
         "layout": {"tensor_parallel": 4, "pipeline_parallel": 8},
-        "rung": "0",
+        "rung": "rung-0-sharding",
         "peak_bytes": 50 * GIB,
         "fits": True,
         "cost": 1.07,
@@ -89,7 +89,7 @@ def setup_answer(**changes: Any) -> SetupAnswer:
         "verdict": "fits",
         "layout": estimate.layout,
         "framework": "megatron",
-        "rung": "0",
+        "rung": "rung-0-sharding",
         "steps": [step(number) for number in range(8)],
         "estimate": estimate,
         "alternatives": [other] * 4,

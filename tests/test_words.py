@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+import advisor
 from advisor.words import memory_text, setup_text
 from advisor.words.tables import rounded_to_sum
 from tests.answers import GIB, memory_answer, setup_answer
@@ -41,6 +42,19 @@ def test_a_term_that_is_not_alive_at_the_peak_is_not_in_the_table():
 def test_a_summary_is_short():
     for text in (memory_text(memory_answer()), setup_text(setup_answer())):
         assert len(text) / CHARACTERS_PER_TOKEN < MOST_TOKENS
+
+
+def test_a_real_recommendation_for_many_gpus_is_short():
+    answer = advisor.recommend_setup(model="deepseek-v3", hardware="64x8 H800-80GB")
+    assert len(setup_text(answer)) / CHARACTERS_PER_TOKEN < MOST_TOKENS
+
+
+def test_the_host_is_told_where_the_job_needs_it():
+    unknown = {"cpu_bytes_per_node": 900 * GIB, "nvme_bytes_per_node": 0, "verdict": "needs_info"}
+    assert "Host per node: 900.0 GiB CPU; whether the node has it is unknown" in memory_text(
+        memory_answer(host=unknown)
+    )
+    assert "Host per node" not in memory_text(memory_answer(host={**unknown, "cpu_bytes_per_node": 0}))
 
 
 def test_the_verdict_and_the_margin_come_first():

@@ -12,7 +12,7 @@ from advisor.words.tables import gib, memory_rows, table
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from advisor.types import MemoryAnswer
+    from advisor.types import Host, MemoryAnswer
 
 MOST_TERMS: Final = 8
 MOST_STAGES: Final = 4
@@ -44,7 +44,17 @@ def memory_lines(answer: MemoryAnswer) -> list[str]:
     return [
         f"{peak} {band}, {reserved}, {usable}: {left}. Evidence: {answer.evidence}.",
         f"Binding: stage {binding.stage}, {binding.phase.replace('_', ' ')}, largest term {binding.term}.",
+        *_host_lines(answer.host),
     ]
+
+
+def _host_lines(host: Host) -> list[str]:
+    """What the node itself must hold, where the job asks for it."""
+    if not host.cpu_bytes_per_node and not host.nvme_bytes_per_node:
+        return []
+    needs = _parts({"CPU": host.cpu_bytes_per_node, "NVMe": host.nvme_bytes_per_node})
+    verdict = {"needs_info": "whether the node has it is unknown: give cpu_memory_gib and nvme_gib"}
+    return [f"Host per node: {needs}; {verdict.get(host.verdict, host.verdict.replace('_', ' '))}."]
 
 
 def term_lines(answer: MemoryAnswer, full: bool, *, most: int = MOST_TERMS) -> list[str]:
@@ -69,14 +79,12 @@ def _stage_lines(answer: MemoryAnswer) -> list[str]:
 
 
 def _job_lines(answer: MemoryAnswer) -> list[str]:
-    count, saved, host = answer.parameters, answer.activations, answer.host
+    count, saved = answer.parameters, answer.activations
     trainable = "" if count.trainable == count.total else f", {units.format_count(count.trainable)} trainable"
     parameters = f"{units.format_count(count.total)}{trainable}, {units.format_count(count.per_rank)} on the rank"
     activations = _parts({"saved": saved.saved_bytes, "working set": saved.working_set_bytes, "loss": saved.loss_bytes})
-    on_host = _parts({"CPU": host.cpu_bytes_per_node, "NVMe": host.nvme_bytes_per_node})
     return [
         f"Parameters: {parameters}. Activations: {activations}.",
-        f"Host per node: {on_host} ({host.verdict.replace('_', ' ')}).",
         *_time_lines(answer),
     ]
 

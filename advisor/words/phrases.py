@@ -21,7 +21,7 @@ VERDICTS: Final = {
 }
 MOST_ASSUMPTIONS: Final = 8
 MOST_WARNINGS: Final = 3
-LONGEST_SENTENCE: Final = 130
+LONGEST_SENTENCE: Final = 200
 
 
 def layout_words(layout: Layout) -> str:
@@ -50,8 +50,8 @@ def _weight(assumption: Assumption) -> tuple[bool, bool, bool]:
 
 
 def warning_lines(warnings: Sequence[str], full: bool) -> list[str]:
-    """The warnings, the first few unless all are asked for."""
-    return [f"Warning: {short(each, full)}" for each in (warnings if full else warnings[:MOST_WARNINGS])]
+    """The warnings, the first few and shortened unless all are asked for."""
+    return [f"Warning: {each if full else short(each)}" for each in (warnings if full else warnings[:MOST_WARNINGS])]
 
 
 def next_lines(calls: Sequence[NextCall]) -> list[str]:
@@ -59,9 +59,9 @@ def next_lines(calls: Sequence[NextCall]) -> list[str]:
     return [f"Next: {each.tool}({_arguments(each.arguments)}) - {each.why}" for each in calls[:3]]
 
 
-def short(sentence: str, full: bool) -> str:
-    """A sentence, cut when it is long and not everything is asked for."""
-    return sentence if full or len(sentence) <= LONGEST_SENTENCE else sentence[: LONGEST_SENTENCE - 1].rstrip() + "…"
+def short(sentence: str, longest: int = LONGEST_SENTENCE) -> str:
+    """A sentence of at most ``longest`` characters."""
+    return sentence if len(sentence) <= longest else sentence[: longest - 1].rstrip() + "…"
 
 
 def joined(blocks: Iterable[Sequence[str]]) -> str:

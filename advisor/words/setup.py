@@ -14,13 +14,14 @@ if TYPE_CHECKING:
     from advisor.types import Alternative, Layout, SetupAnswer, Step
 
 MOST_STEPS: Final = 9
+STEP_CHARACTERS: Final = 700  # shared by the reasons of all steps, so that the whole stays short
 
 
 def setup_text(answer: SetupAnswer, full: bool = False) -> str:
     """The answer of ``recommend_setup`` as text; ``full`` adds the memory of the winner term by term."""
     blocks = [
         [
-            f"{VERDICTS[answer.verdict]}. {answer.framework}, rung {answer.rung}.",
+            f"{VERDICTS[answer.verdict]}. {answer.framework}, {answer.rung.replace('-', ' ')}.",
             f"Layout: {layout_words(answer.layout)}",
             *memory_lines(answer.estimate),
         ],
@@ -41,13 +42,20 @@ def setup_text(answer: SetupAnswer, full: bool = False) -> str:
 
 def _step_lines(steps: Sequence[Step], full: bool) -> list[str]:
     shown = steps if full else steps[:MOST_STEPS]
+    longest = STEP_CHARACTERS // max(len(shown), 1)
     lines = [
-        f"{number}. {step.lever} {step.from_} -> {step.to}: {format_bytes(step.before)} -> {format_bytes(step.after)}. "
-        f"{short(step.because, full)}"
+        f"{number}. {_move(step)}{step.because if full else short(step.because, longest)}"
         for number, step in enumerate(shown, start=1)
     ]
     left = len(steps) - len(shown)
     return ["Steps:", *lines, *([f"… and {left} more steps"] if left else [])] if lines else []
+
+
+def _move(step: Step) -> str:
+    """What a step changes; nothing for one that only states where things stand."""
+    if not step.lever:
+        return ""
+    return f"{step.lever} {step.from_} -> {step.to}: {format_bytes(step.before)} -> {format_bytes(step.after)}. "
 
 
 def _alternative_lines(answer: SetupAnswer) -> list[str]:
@@ -63,7 +71,5 @@ def _alternative_lines(answer: SetupAnswer) -> list[str]:
 
 def _alternative(label: str, other: Alternative) -> str:
     fits = "" if other.fits else ", does not fit"
-    return (
-        f"{label} ({other.cost:.2f}x the cost, {format_bytes(other.peak_bytes)}{fits}): {layout_words(other.layout)}. "
-        f"{short(other.why, full=False)}"
-    )
+    layout = layout_words(other.layout.model_copy(update={"stage_layers": ()}))  # long, and no help in comparing
+    return f"{label} ({other.cost:.2f}x the cost, {format_bytes(other.peak_bytes)}{fits}): {layout}. {short(other.why)}"
