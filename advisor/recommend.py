@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from advisor.answer import answer, describe
@@ -10,7 +9,7 @@ from advisor.constraints.rulebook import overlay
 from advisor.decide import walk
 from advisor.estimate import estimate
 from advisor.search.choose import Found, Pick
-from advisor.search.compare import compare
+from advisor.search.sizes import compare_sizes
 from advisor.suggest import suggestions
 from advisor.types.answers import Alternative, NextCall, Searched, SetupAnswer
 from advisor.types.case import Assumption, Case, Layout
@@ -29,9 +28,9 @@ def recommend(arguments: CaseArguments, *, allow_paths: bool) -> SetupAnswer:
     Raises:
         AdvisorError: the request cannot be understood, or no layout of it is legal.
     """
-    compared = compare(arguments, allow_paths=allow_paths)
+    compared = compare_sizes(arguments, allow_paths=allow_paths)
     case = _concluded(compared, named=arguments.framework is not None)
-    found = replace(compared[0], case=case)
+    found = compared[0].with_case(case)
     memory = answer(case) if found.winner else describe(estimate(case))
     return SetupAnswer(
         verdict=memory.verdict,
@@ -68,14 +67,26 @@ def _concluded(compared: Sequence[Found], *, named: bool) -> Case:
         )
     if site.headroom and site.headroom.share > case.policy.headroom:
         said.append(Assumption(argument="headroom", value=site.headroom.share, origin=f"rule:{site.headroom.id}"))
-    host = () if case.layout.offload_optimizer == "none" or case.cluster.cpu_bytes_per_node else (_HOST_UNKNOWN,)
-    return case.model_copy(update={"assumptions": (*said, *kept), "warnings": (*case.warnings, _COST_ORDER, *host)})
+    return case.model_copy(
+        update={"assumptions": (*said, *kept), "warnings": (*case.warnings, _COST_ORDER, *_unknown_host(case))}
+    )
 
 
 _SEARCHED = frozenset(Layout.model_fields)
 ABOUT_EQUAL = 0.005
 _COST_ORDER = "layouts are ordered by a simple cost order, not by a timing model: relative costs are indications"
-_HOST_UNKNOWN = "host memory is unknown and the layout needs it: give cpu_memory_gib"
+
+
+def _unknown_host(case: Case) -> tuple[str, ...]:
+    """What the node must have for the layout's offloads, where nobody said whether it does."""
+    layout, cluster = case.layout, case.cluster
+    targets = (layout.offload_optimizer, layout.offload_parameters, layout.offload_activations)
+    said = []
+    if "cpu" in targets and cluster.cpu_bytes_per_node is None:
+        said.append("the layout needs host memory and it is unknown: give cpu_memory_gib")
+    if "nvme" in targets and cluster.nvme_bytes_per_node is None:
+        said.append("the layout needs NVMe space and it is unknown: give nvme_gib")
+    return tuple(said)
 
 
 def _why_framework(compared: Sequence[Found]) -> str:
@@ -111,7 +122,9 @@ def _alternative(found: Found, pick: Pick | None, why: str) -> Alternative | Non
 def _alternatives(found: Found, compared: Sequence[Found]) -> tuple[Alternative, ...]:
     """The rung that was left for speed, and the other frameworks' best."""
     left = _alternative(found, found.left, "the rung above fits as well, but is more than a tenth costlier")
-    others = [_alternative(found, other.winner, f"the best of {other.case.training.framework}") for other in compared[1:]]
+    others = [
+        _alternative(found, other.winner, f"the best of {other.case.training.framework}") for other in compared[1:]
+    ]
     return tuple(alternative for alternative in (left, *others) if alternative)
 
 
@@ -129,5 +142,7 @@ def _next_calls(arguments: CaseArguments, case: Case) -> tuple[NextCall, ...]:
     given = arguments.model_dump(exclude_none=True, exclude={"law", "objective", "rules"})
     layout = case.layout.model_dump(mode="json", exclude_defaults=True)
     batch = {"global_batch": case.training.global_batch} if case.training.global_batch else {}
-    complete = {**given, "framework": case.training.framework, **batch, **layout}
+    cluster = case.cluster
+    hardware = f"{cluster.nodes}x{cluster.gpus_per_node} {cluster.device.name}"
+    complete = {**given, "hardware": hardware, "framework": case.training.framework, **batch, **layout}
     return (NextCall(tool="estimate_memory", arguments=complete, why="every term of this layout, with its formula"),)

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from advisor.errors import AdvisorError
 from advisor.search.compare import frameworks, search_framework
+from advisor.search.sizes import ON_THE_GPUS
 from advisor.types.answers import Suggestion
 
 if TYPE_CHECKING:
@@ -14,8 +15,6 @@ if TYPE_CHECKING:
     from advisor.search.choose import Found
     from advisor.types.arguments import CaseArguments
 
-#: Rungs at which the GPUs alone are enough; below them a change to the training is worth an offer.
-ON_THE_GPUS = ("rung-0-sharding", "rung-1-recompute")
 MOST_GPUS = 16
 SHORTEST_SEQUENCE = 512
 

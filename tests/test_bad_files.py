@@ -15,7 +15,10 @@ def _read(file, tmp_path):
     expected, kind = (line.split(": ", 1)[1] for line in text.splitlines()[:2])
     copy = tmp_path / file.name
     copy.write_text(text)
-    return expected, lambda: rulebook.read_constraints(tmp_path) if kind == "constraints" else rulebook.overlay(str(copy))
+    return (
+        expected,
+        lambda: rulebook.read_constraints(tmp_path) if kind == "constraints" else rulebook.overlay(str(copy)),
+    )
 
 
 @pytest.mark.parametrize("file", BAD, ids=lambda file: file.stem)

@@ -15,9 +15,9 @@ from advisor.constraints.legality import check, condition, legal_rows, require_l
 from advisor.constraints.rules import json_schema
 from advisor.errors import AdvisorError
 from advisor.resolve import resolve
-from advisor.search import space
+from advisor.search import cost, space
 from advisor.search.batch import with_batch
-from advisor.search.choose import pick
+from advisor.search.choose import Rows, pick
 from advisor.types import CaseArguments, Layout
 
 #: What an example need not say: the layout's defaults, and a dense model on eight GPUs.
@@ -51,13 +51,15 @@ def case_of(**arguments):
     return resolve(CaseArguments(**{"model": "llama-3-8b", "hardware": "1x8 H100-80GB"} | arguments), allow_paths=False)
 
 
-# --- the language ------------------------------------------------------------------------------------------------------
+# --- the language ---------------------------------------------------------------------------------------------------
 
 
 def test_one_expression_serves_numbers_and_columns():
     read = expression.read("divides(part, whole) and not (word in ('none', 'full')) or max(part, 3) // 2 > 4")
     rows = [(3, 9, "none"), (3, 9, "blocks"), (4, 9, "blocks"), (10, 9, "none")]
-    columns = dict(zip(("part", "whole", "word"), (np.asarray(column) for column in zip(*rows, strict=True)), strict=True))
+    columns = dict(
+        zip(("part", "whole", "word"), (np.asarray(column) for column in zip(*rows, strict=True)), strict=True)
+    )
     one_by_one = [bool(read(dict(zip(("part", "whole", "word"), row, strict=True)))) for row in rows]
     assert one_by_one == [False, True, False, True]
     assert (read(columns) != 0).tolist() == one_by_one
@@ -97,7 +99,7 @@ def test_nothing_but_the_language_is_read(text):
         expression.read(text)
 
 
-# --- the files ---------------------------------------------------------------------------------------------------------
+# --- the files ------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(("rule", "example", "holds"), EXAMPLES)
@@ -140,12 +142,14 @@ def test_the_schema_for_editors_is_up_to_date():
     assert file.read_text() == text, "run the tests once with TRAINFIT_ACCEPT=1"
 
 
-# --- legality ----------------------------------------------------------------------------------------------------------
+# --- legality -------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("framework", ["megatron", "fsdp2", "deepspeed", "torchtitan"])
 def test_a_layout_is_judged_alone_as_it_is_among_many(framework):
-    case = with_batch(case_of(model="qwen3-30b-a3b", hardware="2x8 H100-80GB", framework=framework, sequence_length=8192))
+    case = with_batch(
+        case_of(model="qwen3-30b-a3b", hardware="2x8 H100-80GB", framework=framework, sequence_length=8192)
+    )
     ladder = rulebook.law().ladder
     columns = space.columns_of(case, [*ladder.rungs[1].choices, *ladder.rungs[4].choices], ladder)
     columns = columns.take(slice(0, None, max(len(columns) // 150, 1)))
@@ -158,10 +162,8 @@ def test_a_layout_is_judged_alone_as_it_is_among_many(framework):
 
 
 def _rows(columns):
-    from advisor.search.choose import Rows
-
     nothing = np.zeros(len(columns))
-    return Rows("", len(columns), columns, nothing, nothing, nothing > 0, nothing)
+    return Rows("", len(columns), columns, nothing, nothing, nothing > 0, nothing > 0, nothing)
 
 
 def test_an_illegal_layout_is_refused_with_its_legal_values():
@@ -186,8 +188,6 @@ def test_a_site_policy_forbids_caps_and_is_named(tmp_path):
 
 
 def test_editing_a_cost_rule_changes_the_price(monkeypatch):
-    from advisor.search import cost
-
     case = case_of(tensor_parallel=2, framework="megatron")
     before = cost.parts(case, case.layout)["cost-tensor-inside-domain"]
     dearer = tuple(

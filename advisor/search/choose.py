@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from advisor.constraints import expression
@@ -15,6 +15,7 @@ from advisor.types.case import Case, Layout
 
 if TYPE_CHECKING:
     from advisor.constraints.rules import Ladder, Rung
+    from advisor.estimate import Judged
     from advisor.types.columns import Columns
 
 
@@ -27,7 +28,8 @@ class Rows:
         layouts: how many were looked at before the law.
         columns: the legal ones.
         peak, reserved: bytes on the worst rank.
-        fits: which ones leave the headroom free.
+        host_fits: which ones the node's own memory can serve, as far as it is known.
+        fits: which ones leave the headroom free as well.
         cost: relative cost of a step.
     """
 
@@ -36,6 +38,7 @@ class Rows:
     columns: Columns
     peak: Any
     reserved: Any
+    host_fits: Any
     fits: Any
     cost: Any
 
@@ -80,6 +83,10 @@ class Found:
     usable_bytes: int
     limit_bytes: int
 
+    def with_case(self, case: Case) -> Found:
+        """The same finds under a case that says more."""
+        return replace(self, case=case)
+
 
 def limit_bytes(case: Case, usable: int) -> int:
     """Usable bytes less the headroom: the user's or the site's, whichever is larger."""
@@ -102,7 +109,8 @@ def search(case: Case) -> Found:
             break
     place = _chosen(case, best, ladder, strict=strict)
     if place is None:
-        closest = min((_closest(case, rows) for rows in opened if len(rows.columns)), key=_need, default=None)
+        served = [rows for rows in opened if rows.host_fits.any()] or [rows for rows in opened if len(rows.columns)]
+        closest = min((_closest(case, rows) for rows in served), key=_need, default=None)
         return Found(_with(case, closest), None, closest, None, None, None, tuple(opened), usable_bytes(case), limit)
     winner = best[place]
     below = next((pick for pick in best[place + 1 :] if pick), None)
@@ -142,15 +150,25 @@ def _judged(case: Case, rung: Rung, ladder: Ladder, limit: int) -> Rows:
     columns = columns_of(case, choices, ladder)
     legal = columns.take(legal_rows(case, columns))
     judged = judge(case, legal)
-    fits = judged.reserved_bytes <= limit
-    for needed, held in (
-        (judged.host_bytes, case.cluster.cpu_bytes_per_node),
-        (judged.nvme_bytes, case.cluster.nvme_bytes_per_node),
-    ):
-        if held is not None:  # unknown host memory refuses nothing; the answer says so
-            fits = fits & (needed <= held)
+    host_fits = _host_fits(case, judged)
+    fits = host_fits & (judged.reserved_bytes <= limit)
     costs = cost.total(case, legal)
-    return Rows(rung.id, len(columns), legal, judged.peak_bytes, judged.reserved_bytes, fits, costs)
+    return Rows(rung.id, len(columns), legal, judged.peak_bytes, judged.reserved_bytes, host_fits, fits, costs)
+
+
+def _host_fits(case: Case, judged: Judged) -> Any:
+    """Unknown host memory refuses nothing; the answer says that it is unknown."""
+    import numpy as np  # noqa: PLC0415
+
+    fits = np.ones(len(judged.peak_bytes), dtype=np.bool_)
+    cluster = case.cluster
+    for needed, held in (
+        (judged.host_bytes, cluster.cpu_bytes_per_node),
+        (judged.nvme_bytes, cluster.nvme_bytes_per_node),
+    ):
+        if held is not None:
+            fits &= needed <= held
+    return fits
 
 
 def _best(case: Case, rows: Rows, ladder: Ladder) -> Pick | None:
@@ -159,12 +177,16 @@ def _best(case: Case, rows: Rows, ladder: Ladder) -> Pick | None:
 
     if not rows.fitting:
         return None
-    band = ladder.tie_band.moe if case.model.experts else ladder.tie_band.dense
+    band = 0.0 if case.policy.objective == "throughput" else _tie_band(case, ladder)
     near = np.flatnonzero(rows.fits & (rows.cost <= rows.cost[rows.fits].min() * (1 + band)))
     names = FactsOf(case, rows.columns.take(near))
     simplicity = [np.broadcast_to(expression.read(rule.smaller)(names), len(near)) for rule in ladder.preferences]
     first = np.lexsort([rows.cost[near], *reversed(simplicity)])[0]
     return pick(case, rows, int(near[first]))
+
+
+def _tie_band(case: Case, ladder: Ladder) -> float:
+    return ladder.tie_band.moe if case.model.experts else ladder.tie_band.dense
 
 
 def _cheapest(case: Case, rows: Rows) -> Pick:
@@ -174,7 +196,11 @@ def _cheapest(case: Case, rows: Rows) -> Pick:
 
 
 def _closest(case: Case, rows: Rows) -> Pick:
-    return pick(case, rows, int(rows.reserved.argmin()))
+    """The smallest need on the GPUs; a layout that the host cannot serve only when there is no other."""
+    import numpy as np  # noqa: PLC0415
+
+    beyond = np.where(rows.host_fits, 0, rows.reserved.max() + 1)
+    return pick(case, rows, int((rows.reserved + beyond).argmin()))
 
 
 def _need(candidate: Pick) -> int:
