@@ -36,6 +36,7 @@ PHASE_TITLES: Mapping[str, str] = {
 #: Not instants: where offloaded bytes rest instead of the GPU.
 HOST, NVME = "host", "nvme"
 _BACKWARD = (LAST_FFN, LAST_ATTENTION, FIRST_FFN, FIRST_ATTENTION)
+_FIRST = (FIRST_FFN, FIRST_ATTENTION)
 _UP_TO_LAST = (FORWARD, LOSS, HEAD, LAST_FFN, LAST_ATTENTION)
 
 #: Slots that a recompute module drops from what a layer keeps, by Megatron's names of the modules.
@@ -79,10 +80,8 @@ SHARDING_FRAMEWORKS = ("fsdp1", "fsdp2", "torchtitan", "megatron_fsdp", "deepspe
 def outer_presence(place: Place) -> Mapping[str, Presence]:
     """For each slot outside the layers: how often it counts in each phase where it is alive."""
     resident = dict.fromkeys(PHASES, 1)
-    early, late = _gradient_phases(place)
     head_forward = dict.fromkeys((FORWARD, LOSS, HEAD), 1)
     all_recomputed = choose(recomputed_layers(place) == place.layers, 1, 0)
-    gathers, reshards = _gathers(place), choose(place.layout.reshard_after_forward, 1, 0)
     presence: dict[str, Presence] = dict.fromkeys(_RESIDENT, resident)
     weights = dict.fromkeys(PHASES, 1 - offloads(place, "parameters"))
     presence |= {"weights.dense": weights, "weights.experts": weights}
@@ -90,13 +89,9 @@ def outer_presence(place: Place) -> Mapping[str, Presence]:
         "weights.cast_copies": dict.fromkeys(_UP_TO_LAST, 1 - all_recomputed),
         "weights.cast_head": dict.fromkeys((FORWARD, LOSS, HEAD), all_recomputed),
         "weights.cast_layer": dict.fromkeys(_BACKWARD, all_recomputed),
-        "gradients.head": early | late | dict.fromkeys(_BACKWARD, late[EMBEDDING]),
-        "gradients.layers": early | late | dict.fromkeys((FIRST_FFN, FIRST_ATTENTION), late[EMBEDDING]),
-        "gradients.experts": early | late | dict.fromkeys((FIRST_FFN, FIRST_ATTENTION), late[EMBEDDING]),
-        "gradients.embedding": early | late,
-        "adapters.gradients": early | late | dict.fromkeys((FIRST_FFN, FIRST_ATTENTION), late[EMBEDDING]),
         "gradients.unsynced": dict.fromkeys(PHASES[:-1], choose(place.micro_batches > 1, 1, 0)),
         "optimizer.scratch": {OPTIMIZER: 1},
+        "optimizer.tensor_scratch": {OPTIMIZER: 1},
         "head.norm": head_forward,
         "head.input": head_forward,
         "loss.kept": {FORWARD: 1, LOSS: 1},
@@ -105,28 +100,69 @@ def outer_presence(place: Place) -> Mapping[str, Presence]:
         "loss.backward": {LOSS: 1},
         "loss.held_logits": dict.fromkeys((FORWARD, LOSS, HEAD, *_BACKWARD, EMBEDDING), 1),
         "working.head": {HEAD: 1},
-        "gather.outer": dict.fromkeys((FORWARD, LOSS, HEAD, *_BACKWARD), gathers),
-        "gather.layers": dict.fromkeys(_BACKWARD, gathers * reshards),
-        "gather.kept": dict.fromkeys(_UP_TO_LAST, gathers * (1 - reshards)),
-        "gather.gradient": dict.fromkeys(_BACKWARD, gathers),
-        "gather.end": {EMBEDDING: gathers},
         "buckets.gradients": _bucket_phases(place),
     }
+    presence |= _gradient_presence(place) | _gather_presence(place)
     for what in ("optimizer", "parameters"):
         presence[f"host.{what}"] = {HOST: offloads(place, what, "cpu"), NVME: offloads(place, what, "nvme")}
     return presence
 
 
-def _gradient_phases(place: Place) -> tuple[dict[str, Number], dict[str, Number]]:
-    """Phases before and after the backward pass in which gradients are alive.
+def _gradient_presence(place: Place) -> dict[str, Presence]:
+    """Gradients appear from the head down to the embedding, and stay where they accumulate or have a buffer.
 
-    A gradient buffer is there always; else gradients stay from one micro-batch to the next when they accumulate.
+    Sharded weights' outer unit (head and embedding) is reduced last: until then its gradients count under ``gather``.
     """
-    buffered = place.case.training.recipe.gradient_buffer
     stay = 1 - _gradients_leave(place)
+    buffered = keeps_main_gradient(place.case)
     before = stay if buffered else choose(place.micro_batches > 1, stay, 0)
-    early = dict.fromkeys((*_UP_TO_LAST, FIRST_FFN, FIRST_ATTENTION), before)
-    return early, dict.fromkeys((EMBEDDING, OPTIMIZER), stay)
+    early = dict.fromkeys(_UP_TO_LAST, before)
+    gathers = _gathers(place)
+    waiting = 1 + gathers  # layers at the end of the backward pass whose gradient is not yet there
+    most = at_least(before, stay * at_least(place.layers - waiting, 0) / place.layers)
+    layers = early | dict.fromkeys(_FIRST, most) | {EMBEDDING: stay, OPTIMIZER: stay}
+    outer = at_least(before, stay * (1 - gathers))
+    head = early | dict.fromkeys((LAST_FFN, LAST_ATTENTION, *_FIRST, EMBEDDING), outer) | {OPTIMIZER: stay}
+    embedding = early | dict.fromkeys(_FIRST, before) | {EMBEDDING: outer, OPTIMIZER: stay}
+    return {
+        "gradients.layers": layers,
+        "gradients.experts": layers,
+        "adapters.gradients": layers,
+        "gradients.head": head,
+        "gradients.embedding": embedding,
+        "gradients.arriving": dict.fromkeys((HEAD, EMBEDDING), 1),
+        "gradients.tied_sum": {EMBEDDING: stay * place.is_first * place.is_last},
+    }
+
+
+def keeps_main_gradient(case: Case) -> bool:
+    """A gradient has a buffer of its own where the recipe says so, and wherever it is wider than its weight."""
+    recipe = case.training.recipe
+    return recipe.gradient_buffer or recipe.gradient_bytes > recipe.weight_bytes
+
+
+def _gather_presence(place: Place) -> dict[str, Presence]:
+    """Gathered weights: the outer unit through the step, a layer in use, the next one's buffer."""
+    gathers, reshards = _gathers(place), choose(place.layout.reshard_after_forward, 1, 0)
+    kept = gathers * (1 - reshards)
+    layer = {
+        FORWARD: gathers,
+        LOSS: gathers * reshards,
+        HEAD: gathers * reshards,
+        LAST_FFN: 2 * gathers * reshards - kept,
+        LAST_ATTENTION: 2 * gathers * reshards - kept,
+        FIRST_FFN: gathers * (1 + reshards),
+        FIRST_ATTENTION: gathers * (1 + reshards),
+    }
+    return {
+        "gather.outer": dict.fromkeys((FORWARD, LOSS, HEAD, *_BACKWARD), gathers),
+        "gather.layer": layer,
+        "gather.kept": dict.fromkeys(_UP_TO_LAST, kept),
+        "gather.gradient": dict.fromkeys((LAST_ATTENTION, FIRST_ATTENTION), gathers),
+        "gather.gradient_half": dict.fromkeys((LAST_FFN, FIRST_FFN), gathers),
+        "gather.head_gradient": dict.fromkeys(_BACKWARD, gathers),
+        "gather.end": {EMBEDDING: gathers},
+    }
 
 
 def offloads(place: Place, what: str, target: str = "") -> Number:
@@ -292,8 +328,17 @@ def choices(case: Case, *, masked: bool = False) -> dict[str, str]:
         "loss": training.loss,
         "logits": "vocab_parallel" if training.framework in {"megatron", "megatron_fsdp"} else "upcast",
         "gather": "units" if sharding else "none",
+        "main_gradient": _main_gradient(case),
+        "tied": "on" if model.tied_embeddings else "off",
         "buckets": training.framework if training.framework in {"ddp", "deepspeed"} else "none",
     }
+
+
+def _main_gradient(case: Case) -> str:
+    """Megatron's fused layers add into the main gradient directly; elsewhere a narrower one is made and copied."""
+    if not keeps_main_gradient(case) or case.training.framework not in {"single", "ddp"}:
+        return "none"
+    return "copied"
 
 
 def _qkv(case: Case) -> str:

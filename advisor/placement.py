@@ -357,6 +357,35 @@ class Place:
         return tables.unit_divided / layout.tensor_parallel + tables.unit_replicated + experts
 
     @cached_property
+    def unit_trained(self) -> Number:
+        """Trained elements of the largest sharded unit."""
+        if self.adapters:
+            return self.case.adapter_parameters / self.model.layers
+        return self.unit if self.trained.layers else 0
+
+    @cached_property
+    def unit_trained_early(self) -> Number:
+        """Trained elements of the largest unit whose gradient exists while its feed-forward is differentiated.
+
+        Of a dense layer that is the down projection; the experts' gradients are made while their tensors are alive.
+        """
+        if self.adapters or self.tables.unit_experts or self.model.ffn is None:
+            return self.unit_trained
+        down = self.model.hidden * self.model.ffn.hidden / self.layout.tensor_parallel
+        return at_most(down, self.unit_trained)
+
+    @cached_property
+    def largest_tensor(self) -> Number:
+        """Elements of the largest tensor on one rank, after tensor, expert and ZeRO division."""
+        table = self.model.vocab * self.model.hidden / self.layout.tensor_parallel
+        shard = self.divisor(self.case.training.recipe.weights_divided_from, self.shard_ranks)
+        experts = self.model.experts
+        if experts is None:
+            return table / shard
+        gate_up = 2 * experts.hidden * self.model.hidden * experts.count
+        return at_least(table, gate_up / (self.layout.expert_parallel * self.layout.expert_tensor_parallel)) / shard
+
+    @cached_property
     def root_unit(self) -> Number:
         """Elements of the unit that holds what is outside the layers."""
         return self.outer_divided / self.layout.tensor_parallel + self.outer_replicated

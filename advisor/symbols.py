@@ -154,8 +154,10 @@ _SYMBOLS = (
     Symbol("P_a", "adapter parameters on the stage", "param", lambda p: _adapter_parameters(p)),
     Symbol("N_u", "parameters of the largest sharded unit on one rank before ZeRO divides it", "param", lambda p: p.unit),
     Symbol("N_r", "parameters of the unit that holds embedding, head and final norm", "param", lambda p: p.root_unit),
+    Symbol("N_g", "trained parameters of the largest sharded unit", "param", lambda p: p.unit_trained),
+    Symbol("N_d", "trained parameters whose gradient exists while the feed-forward's tensors are all alive", "param", lambda p: p.unit_trained_early),
+    Symbol("N_t", "parameters of the largest tensor on one rank", "param", lambda p: p.largest_tensor),
     Symbol("N_h", "parameters of the head, its own or shared with the embedding", "param", lambda p: p.model.vocab * p.model.hidden * p.is_last),
-    Symbol("n_u", "units gathered at once: the one in use and the prefetched one", "1", lambda _: 2),
     # widths
     Symbol("w", "bytes of an activation element", "B", lambda p: p.case.training.recipe.activation_bytes),
     Symbol("w_x", "bytes of a residual-stream element", "B", lambda p: _stream_bytes(p)),
@@ -173,6 +175,7 @@ _SYMBOLS = (
     Symbol("w_m", "optimizer bytes of a parameter: master copy and states", "B/param", lambda p: _optimizer_bytes(p, "matrix")),
     Symbol("w_o", "optimizer bytes of an embedding, head or norm parameter", "B/param", lambda p: _optimizer_bytes(p, "other")),
     Symbol("w_t", "scratch bytes of a parameter while the optimizer steps", "B/param", lambda p: _scratch_bytes(p)),
+    Symbol("w_v", "scratch bytes of a parameter in a tensor that steps alone", "B/param", lambda p: _tensor_scratch_bytes(p)),
     Symbol("phi", "share of the optimizer that stays on the GPU", "1", _on_gpu),
     # what is trained decides what is kept
     Symbol("u_n", "1 when the norm weights are trained", "1", lambda p: _flag(p.group.trained and not p.adapters)),
@@ -243,6 +246,12 @@ def _scratch_bytes(place: Place) -> float:
     training = place.case.training
     moment = training.recipe.moment_bytes if training.optimizer.follows_precision else 4
     return training.optimizer.step_matrix_bytes / 4 * moment
+
+
+def _tensor_scratch_bytes(place: Place) -> float:
+    training = place.case.training
+    moment = training.recipe.moment_bytes if training.optimizer.follows_precision else 4
+    return training.optimizer.largest_tensor_bytes / 4 * moment
 
 
 GLOSSARY: Mapping[str, Symbol] = {symbol.name: symbol for symbol in _SYMBOLS}

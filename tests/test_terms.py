@@ -88,6 +88,8 @@ CHOICES = {
     "kernel": get_args(arguments.AttentionKernel),
     "qkv": ("separate", "fused", "fused_rotated"),
     "heads": ("equal", "grouped"),
+    "tied": ("off", "on"),
+    "main_gradient": ("none", "copied"),
     "qk_norm": ("none", "per_head", "full", "unweighted"),
     "ffn": ("gated", "plain", "plain_unfused", "relu"),
     "experts": ("none", "routed", "clamped", "every_token"),

@@ -62,6 +62,18 @@ def gradients_embedding(G_b, tp, w_g, z_g):
     return G_b / tp * w_g / z_g
 
 
+@term("gradients.tied_sum", source="pytorch-code engine input buffer", tied="on")
+def gradients_tied_sum(G_h, tp, w_g):
+    """A shared table's gradient comes from head and embedding; their sum is a third tensor for a moment."""
+    return 2 * G_h / tp * w_g
+
+
+@term("gradients.arriving", source="pytorch-code AccumulateGrad", main_gradient="copied")
+def gradients_arriving(N_t, w_w):
+    """A gradient in the weight's dtype on its way into the wider main gradient."""
+    return N_t * w_w
+
+
 @term("gradients.experts", source="zero-2020 §5")
 def gradients_experts(G_e, ep, etp, w_g, y_g):
     """Gradients of the routed experts."""
@@ -95,6 +107,12 @@ def optimizer_scratch(G_t, G_r, G_h, G_b, G_e, P_a, tp, ep, etp, w_t, z_o, y_o, 
     return (((G_t + G_h + G_b) / tp + G_r + P_a) / z_o + G_e / (ep * etp) / y_o) * w_t * phi
 
 
+@term("optimizer.tensor_scratch", source="pytorch-optim", step="by_tensor")
+def optimizer_tensor_scratch(N_t, w_v):
+    """Temporaries of one optimizer step over one tensor, the largest."""
+    return N_t * w_v
+
+
 # --- adapters --------------------------------------------------------------------------------------------------------
 
 
@@ -126,11 +144,14 @@ TERMS = (
     gradients_layers,
     gradients_head,
     gradients_embedding,
+    gradients_tied_sum,
+    gradients_arriving,
     gradients_experts,
     gradients_unsynced,
     optimizer_dense,
     optimizer_experts,
     optimizer_scratch,
+    optimizer_tensor_scratch,
     adapters_weights,
     adapters_gradients,
     adapters_optimizer,

@@ -56,10 +56,10 @@ def gather_outer(N_r, w_c):
     return N_r * w_c
 
 
-@term("gather.layers", source="pytorch-fsdp2 FSDPParamGroup", gather="units")
-def gather_layers(N_u, n_u, w_c):
-    """The layer in use, the prefetched one, and the buffer that one arrives in."""
-    return (n_u + 1) * N_u * w_c
+@term("gather.layer", source="pytorch-fsdp2 FSDPParamGroup", gather="units")
+def gather_layer(N_u, w_c):
+    """One layer's gathered weights: those in use, or the buffer that the next ones arrive in."""
+    return N_u * w_c
 
 
 @term("gather.kept", source="pytorch-fsdp2 FSDPParamGroup", gather="units")
@@ -69,15 +69,27 @@ def gather_kept(P_t, P_r, P_e, N_r, tp, ep, etp, w_c):
 
 
 @term("gather.gradient", source="pytorch-fsdp2 FSDPParamGroup", gather="units")
-def gather_gradient(N_u, w_c, w_d):
-    """One layer's whole gradient and the buffer it is reduced from."""
-    return N_u * (w_c + w_d)
+def gather_gradient(N_g, w_c, w_d):
+    """One layer's whole gradient, and the buffer from which the layer before it is reduced."""
+    return N_g * (w_c + w_d)
+
+
+@term("gather.gradient_half", source="pytorch-fsdp2 FSDPParamGroup", gather="units")
+def gather_gradient_half(N_d, N_g, w_c, w_d):
+    """While the feed-forward's tensors are all alive: the gradients made so far, and the layer before's buffer."""
+    return N_d * w_c + N_g * w_d
+
+
+@term("gather.head_gradient", source="pytorch-fsdp2 FSDPParamGroup", gather="units")
+def gather_head_gradient(G_h, tp, w_c):
+    """The head's whole gradient waits for the embedding's, with which it is reduced."""
+    return G_h / tp * w_c
 
 
 @term("gather.end", source="pytorch-fsdp2 FSDPParamGroup", gather="units")
-def gather_end(N_r, w_c, w_d):
-    """The outer unit's weights, gradient and reduction buffer at the end of the backward pass."""
-    return N_r * (2 * w_c + w_d)
+def gather_end(G_h, G_b, tp, w_c, w_d):
+    """The outer unit's whole gradient and the buffer it is reduced from, at the end of the backward pass."""
+    return (G_h + G_b) / tp * (w_c + w_d)
 
 
 @term("buckets.gradients", source="deepspeed-code stage_1_and_2", buckets="deepspeed")
@@ -107,9 +119,11 @@ TERMS = (
     working_attention_eager,
     working_head,
     gather_outer,
-    gather_layers,
+    gather_layer,
     gather_kept,
     gather_gradient,
+    gather_gradient_half,
+    gather_head_gradient,
     gather_end,
     buckets_deepspeed,
     buckets_ddp,
