@@ -28,7 +28,7 @@ JOBS = {
     "m3-128k": {"model": "minimax-m3", "hardware": "64x8 H100-80GB", "sequence_length": 131_072},
     "m3-1m": {"model": "minimax-m3", "hardware": "64x8 H100-80GB", "sequence_length": 1_048_576},
 }
-FITTING = [name for name in JOBS]
+FITTING = list(JOBS)
 
 
 @cache

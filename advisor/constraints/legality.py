@@ -106,10 +106,14 @@ def _holds(rule: Condition, names: FactsOf) -> bool:
 
 
 def _violation(rule: Condition, names: FactsOf) -> Violation:
-    legal = tuple(str(value) for value in rule.legal(names)) if rule.legal else ()
+    legal = tuple(_listed(value) for value in rule.legal(names)) if rule.legal else ()
     shown = ", ".join(legal[:MOST_LISTED]) + (" …" if len(legal) > MOST_LISTED else "")
     accepted = f"; accepted: {shown}" if legal else ""
     return Violation(rule.id, fill(rule.message, names) + accepted, rule.pointer, legal, rule.sources)
+
+
+def _listed(value: Any) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def _conditions(case: Case) -> tuple[Condition, ...]:
