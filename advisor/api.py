@@ -136,13 +136,22 @@ def _estimate_memory(arguments: CaseArguments, allow_paths: bool) -> MemoryAnswe
     from advisor.answer import answer  # noqa: PLC0415 - see the module's docstring
     from advisor.resolve import resolve  # noqa: PLC0415
 
+    _refuse_rules_from_elsewhere(arguments, allow_paths)
     return answer(resolve(arguments, allow_paths=allow_paths))
 
 
 def _recommend_setup(arguments: CaseArguments, allow_paths: bool) -> SetupAnswer:
     from advisor.recommend import recommend  # noqa: PLC0415
 
+    _refuse_rules_from_elsewhere(arguments, allow_paths)
     return recommend(arguments, allow_paths=allow_paths)
+
+
+def _refuse_rules_from_elsewhere(arguments: CaseArguments, allow_paths: bool) -> None:
+    """An overlay is a file of the caller's machine; whether one exists on ours is nobody's business."""
+    if arguments.rules is not None and not allow_paths:
+        detail = "rules names a file, and files are read on the caller's own machine only; leave rules out"
+        raise AdvisorError("path_not_allowed", detail, pointer="/rules")
 
 
 def _describe_model(arguments: ModelArguments, allow_paths: bool) -> ModelAnswer:

@@ -53,7 +53,8 @@ SYNONYMS: Final = {
 def read_request(model: type[Request], arguments: Any) -> Request:
     """The validated request in plain data, as a host, an HTTP body or a command line sends it.
 
-    Hyphens in argument names are read as underscores; a null is the same as an absent argument.
+    Hyphens in argument names are read as underscores; a null or an empty list is the same as an absent argument, so
+    that a layout from an answer can be sent back as it is.
 
     Raises:
         AdvisorError: ``unknown_argument``, ``invalid_value`` or ``missing_argument``, for the first problem found.
@@ -128,7 +129,7 @@ def _problem(value: Any) -> str:
 
 
 def _tidied(model: type[BaseModel], arguments: Mapping[Any, Any], pointer: str) -> dict[str, Any]:
-    """Names with underscores, nulls dropped, unknown names refused; a nested case alike."""
+    """Names with underscores, nulls and empty lists dropped, unknown names refused; a nested case alike."""
     tidied: dict[str, Any] = {}
     for given, value in arguments.items():
         name = str(given).replace("-", "_")
@@ -136,7 +137,7 @@ def _tidied(model: type[BaseModel], arguments: Mapping[Any, Any], pointer: str) 
             raise unknown_argument(str(given), model.model_fields, pointer=f"{pointer}/{_escaped(str(given)[:80])}")
         if name in tidied:
             raise AdvisorError("invalid_value", f"{name}: given twice", pointer=f"{pointer}/{name}")
-        if value is None:
+        if value is None or value in ([], ()):
             continue
         _refuse_boolean_as_number(model, name, value, pointer)
         nested = _nested_model(model, name)

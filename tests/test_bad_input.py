@@ -89,8 +89,9 @@ def test_a_case_inside_another_request_is_read_like_a_case():
         read_request(ModelArguments, {"case": {"micro_batc": 1}})
 
 
-def test_null_is_the_same_as_absent_and_hyphens_as_underscores():
-    assert read_request(CaseArguments, {"micro-batch": 4, "method": None}) == CaseArguments(micro_batch=4)
+def test_null_and_an_empty_list_are_the_same_as_absent_and_hyphens_as_underscores():
+    arguments = {"micro-batch": 4, "method": None, "stage_layers": [], "recompute_modules": ()}
+    assert read_request(CaseArguments, arguments) == CaseArguments(micro_batch=4)
 
 
 class Question(BaseModel):

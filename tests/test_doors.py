@@ -164,6 +164,38 @@ def test_a_path_is_read_on_the_callers_own_machine_only(tmp_path, http):
     assert by_http("describe_model", arguments, http)[0] == "error"
 
 
+@pytest.mark.parametrize("name", ["estimate_memory", "recommend_setup"])
+def test_a_sites_rules_are_never_read_for_a_caller_elsewhere(name, tmp_path, http):
+    secret = tmp_path / "site.yaml"
+    secret.write_text("secret: of the inside", encoding="utf-8")
+    refusals = [
+        by_http(name, {**FINE_TUNE, "rules": str(path)}, http) for path in (secret, tmp_path / "not-there.yaml")
+    ]
+    assert [(kind, error["pointer"]) for kind, error in refusals] == [("error", "/rules")] * 2
+    assert "secret" not in json.dumps(refusals)
+    assert refusals[0][1]["code"] == refusals[1][1]["code"], "whether a file exists must not show"
+
+
+@pytest.mark.parametrize(
+    ("name", "more"),
+    [("estimate_memory", {"zero_stage": 3, "method": "lora", "lora_targets": ["attention"]}), ("recommend_setup", {})],
+)
+def test_the_next_calls_of_an_answer_are_complete(name, more):
+    job = {"model": "llama-3-8b", "hardware": "1x8 H100-80GB", "framework": "fsdp2", "sequence_length": "8k"}
+    _, answer = by_python(name, job | more)
+    assert answer["next_calls"]
+    for following in answer["next_calls"]:
+        kind, reply = by_python(following["tool"], following["arguments"])
+        assert kind == "answer", reply
+
+
+def test_a_recommended_layout_sent_back_gives_the_same_figures():
+    job = {"model": "llama-3-8b", "hardware": "1x8 H100-80GB", "sequence_length": 8192}
+    _, setup = by_python("recommend_setup", job)
+    _, memory = by_python("estimate_memory", {**job, "framework": setup["framework"], **setup["layout"]})
+    assert memory["peak_bytes"] == setup["estimate"]["peak_bytes"]
+
+
 def test_a_fault_of_our_own_shows_an_id_and_nothing_of_the_inside(monkeypatch, http, caplog, capsys):
     def fail(*_):
         raise RuntimeError("secret of the inside")
