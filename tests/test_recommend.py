@@ -206,6 +206,14 @@ def test_a_site_headroom_is_obeyed_and_named(tmp_path):
     assert "rule:acme-room" in [known.origin for known in found.assumptions]
 
 
+def test_a_site_preference_moves_the_choice(tmp_path):
+    site = tmp_path / "site.yaml"
+    site.write_text("prefer:\n- {id: acme-no-context, when: context_parallel > 1, factor: 2}\n")
+    found = recommend(CaseArguments(**JOBS["70b-megatron"], rules=str(site)), allow_paths=True)
+    assert recommended("70b-megatron").layout.context_parallel == 2
+    assert found.layout.context_parallel == 1
+
+
 def test_a_sequence_beyond_the_models_own_is_warned_about():
     assert any("beyond" in warning for warning in ask(**{**JOBS["8b-8"], "sequence_length": 16_384}).warnings)
 

@@ -44,7 +44,7 @@ ARGUMENTS: Final = ("pointer", "argument", "levers", "notch")
 #: What the tree may ask besides facts: whether the layout fits.
 WALK_FACTS: Final = ("fits",)
 #: What a sentence of the tree may use besides facts; the walk fills them in.
-WALK_WORDS: Final = ("before", "after", "saved", "usable", "from", "to")
+WALK_WORDS: Final = ("before", "after", "saved", "usable")
 _SOURCE_KEY: Final = re.compile(r"^([a-z0-9][\w.-]*):", re.MULTILINE)
 _PLACEHOLDER: Final = re.compile(r"\{([^{}]*)\}")
 

@@ -104,8 +104,6 @@ def _because(rule: law_rules.Step, names: Mapping[str, Any], here: _Point, there
         "after": format_bytes(after),
         "saved": format_bytes(before - after),
         "usable": format_bytes(there.memory.usable_bytes),
-        "from": _shown(here.layout, rule),
-        "to": _shown(there.layout, rule),
     }
     said = next(reason.say for reason in rule.because if expression.read(reason.when)(names))
     return fill(said, _Words(words, names))
