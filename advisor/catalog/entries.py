@@ -63,9 +63,14 @@ def _entry(kind: str, name: str, entry: Mapping[str, Any]) -> CatalogEntry:
         title=str(entry.get("title") or entry.get("name") or name),
         aliases=tuple(str(alias) for alias in entry.get("aliases", ())),
         facts={key: _plain(value) for key, value in entry.items() if key not in _LABELS},
-        sources=tuple(sorted(set(_found(entry, "source")))),
+        sources=tuple(sorted({_citation(source) for source in _found(entry, "source")})),
         checked_on=max((str(day) for day in _found(entry, "checked_on")), default=""),
     )
+
+
+def _citation(source: Any) -> str:
+    """A key of sources.yaml, or the address of a source that an entry writes out."""
+    return str(source.get("url") or source.get("title")) if isinstance(source, Mapping) else str(source)
 
 
 def _plain(value: Any) -> Any:
