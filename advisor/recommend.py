@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from advisor.answer import answer, describe
-from advisor.constraints.rulebook import overlay
+from advisor.constraints.rulebook import law, overlay
 from advisor.decide import walk
 from advisor.estimate import estimate
 from advisor.search.choose import Found, Pick
@@ -106,8 +106,14 @@ def _against(found: Found, other: Found) -> str:
 
 
 def _rung(found: Found) -> str:
-    chosen = found.winner or found.closest
-    return chosen.rung if chosen else ""
+    """The highest rung that draws the layout's levers; a lever that the user gave may stand on a lower one."""
+    layout, rungs = found.case.layout, law().ladder.rungs
+    offloads = [name for name in Layout.model_fields if name.startswith("offload_") and name != "offload_fraction"]
+    for levers in (["recompute", *offloads], offloads):
+        for rung in rungs:
+            if any(all(getattr(choice, name) == getattr(layout, name) for name in levers) for choice in rung.choices):
+                return rung.id
+    return rungs[-1].id
 
 
 def _alternative(found: Found, pick: Pick | None, why: str) -> Alternative | None:

@@ -138,6 +138,11 @@ def test_given_levers_are_kept():
     assert "was given" in next(step for step in found.steps if step.id == "tensor-parallel").why_not_less
 
 
+def test_a_given_lever_is_counted_on_its_own_rung():
+    assert ask(**JOBS["8b-8"], recompute="full").rung == "rung-1-recompute"
+    assert ask(**JOBS["8b-8"], offload_optimizer="nvme").rung == "rung-3-nvme"
+
+
 def test_a_given_global_batch_is_kept_and_never_changed():
     found = ask(**JOBS["70b"], global_batch=48)
     layout = found.layout
