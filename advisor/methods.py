@@ -36,20 +36,31 @@ def check_method(arguments: CaseArguments) -> None:
 
 
 def check_trainable(text: str, model: ModelArchitecture) -> str:
-    """``all``, ``top:N`` or ``bottom:N``.
+    """``all``, or parts with commas: ``top:N``, ``bottom:N``, ``embedding``, ``positions``, ``head``.
 
     Raises:
         AdvisorError: another form, or N outside the model's layers.
     """
+    for part in text.split(","):
+        _check_part(part.strip(), model)
+    return ",".join(part.strip() for part in text.split(","))
+
+
+OUTER_PARTS = ("all", "embedding", "positions", "head")
+
+
+def _check_part(text: str, model: ModelArchitecture) -> None:
     kind, _, count = text.partition(":")
-    if text == "all":
-        return text
+    if text in OUTER_PARTS:
+        return
     if kind in {"top", "bottom"} and count.isdecimal() and 1 <= int(count) <= model.layers:
-        return text
+        return
     if kind in {"top", "bottom"}:
         detail = f"trainable={text!r}: N must be a whole number from 1 to the model's {model.layers} layers"
         raise AdvisorError("invalid_value", detail, pointer="/trainable", suggestions=[f"{kind}:{model.layers // 2}"])
-    detail = f"trainable={text!r}: module patterns are not modelled yet; accepted: all, top:N, bottom:N"
+    detail = (
+        f"trainable={text!r}: module patterns are not modelled yet; accepted: all, top:N, bottom:N, embedding, head"
+    )
     raise AdvisorError("not_modelled", detail, pointer="/trainable", suggestions=["all", "top:4", "bottom:4"])
 
 

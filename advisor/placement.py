@@ -96,6 +96,12 @@ class TrainedPart:
     embedding: bool
     head: bool
     lowest: int  # layers below it keep nothing for the backward pass
+    positions: bool = False  # the position table is trained, with or without the token table
+
+    @property
+    def below_layers(self) -> bool:
+        """Something below layer 0 is trained, so every layer's input needs a gradient."""
+        return self.embedding or self.positions
 
 
 def trained_part(case: Case) -> TrainedPart:
@@ -104,14 +110,22 @@ def trained_part(case: Case) -> TrainedPart:
     if case.training.method in {"lora", "dora", "qlora"}:
         saved = set(case.training.lora_modules_to_save)
         return TrainedPart(frozenset(), bool(saved & {"embed_tokens"}), bool(saved & {"lm_head"}), 0)
-    text = case.training.trainable
-    if text.startswith("top:"):
-        count = min(int(text[4:]), layers)
-        return TrainedPart(frozenset(range(layers - count, layers)), embedding=False, head=True, lowest=layers - count)
-    if text.startswith("bottom:"):
-        count = min(int(text[7:]), layers)
-        return TrainedPart(frozenset(range(count)), embedding=True, head=False, lowest=0)
-    return TrainedPart(frozenset(range(layers)), embedding=True, head=True, lowest=0)
+    parts = case.training.trainable.split(",")
+    if "all" in parts:
+        return TrainedPart(frozenset(range(layers)), embedding=True, head=True, lowest=0)
+    chosen = frozenset(index for part in parts for index in _chosen_layers(part, layers))
+    bottom = any(part.startswith("bottom:") for part in parts)
+    table = bottom or "embedding" in parts
+    reaches_table = table or "positions" in parts
+    head = "head" in parts or any(part.startswith("top:") for part in parts)
+    lowest = 0 if reaches_table else min(chosen, default=layers)
+    return TrainedPart(chosen, embedding=table, head=head, lowest=lowest, positions=reaches_table)
+
+
+def _chosen_layers(part: str, layers: int) -> range:
+    kind, _, count = part.partition(":")
+    number = min(int(count), layers) if count else 0
+    return range(layers - number, layers) if kind == "top" else range(number if kind == "bottom" else 0)
 
 
 def running_sums(values: Iterable[int]) -> tuple[int, ...]:
@@ -153,7 +167,7 @@ def model_tables(
     for index in range(model.layers):
         if index < trained.lowest:
             continue
-        entry = index == trained.lowest and not trained.embedding
+        entry = index == trained.lowest and not trained.below_layers
         trains = adapters or is_trained[index]
         group = LayerGroup(index in moe, masked_everywhere or index in sliding, trains, entry)
         kinds.setdefault(group, [0] * model.layers)[index] = 1

@@ -39,19 +39,32 @@ def _adapted(place: Place, *names: str) -> int:
     return sum(name in targets for name in names)
 
 
+def _adapters_differ(place: Place) -> bool:
+    """Adapters compute in another dtype than the base, so each casts its input anew."""
+    training = place.case.training
+    return training.lora_bytes != training.recipe.activation_bytes
+
+
+def _adapter_activation_bytes(place: Place) -> float:
+    """Autocast runs fp32 adapters in the base's dtype; without it they compute in their own."""
+    training = place.case.training
+    autocast = training.precision.endswith(("_autocast", "_mixed"))
+    return training.recipe.activation_bytes if autocast and training.lora_bytes else training.lora_bytes
+
+
 def _keeps_input(place: Place, *names: str) -> int:
     """1 when one of these linear layers keeps its input: its weight, or an adapter in the same dtype, is trained."""
     if not place.adapters:
         return _flag(place.group.trained)
     training = place.case.training
-    shares = training.lora_bytes == training.recipe.activation_bytes and training.lora_dropout == 0
+    shares = not _adapters_differ(place) and training.lora_dropout == 0
     return _flag(shares and _adapted(place, *names) > 0)
 
 
 def _copied_inputs(place: Place, *names: str) -> int:
     """Adapted linear layers that keep a copy of their own: another dtype than the base, or dropout before A."""
     training = place.case.training
-    own = training.lora_bytes != training.recipe.activation_bytes or training.lora_dropout > 0
+    own = _adapters_differ(place) or training.lora_dropout > 0
     return _adapted(place, *names) if own else 0
 
 
@@ -164,7 +177,7 @@ _SYMBOLS = (
     Symbol("w_32", "bytes of an fp32 element", "B", lambda _: 4),
     Symbol("w_8", "bytes of a mask element", "B", lambda _: 1),
     Symbol("w_i", "bytes of an index element", "B", lambda _: 8),
-    Symbol("w_l", "bytes of an adapter's activation element", "B", lambda p: p.case.training.lora_bytes),
+    Symbol("w_l", "bytes of an adapter's activation element", "B", lambda p: _adapter_activation_bytes(p)),
     Symbol("w_p", "bytes of an adapter's parameter", "B/param", lambda p: p.case.training.lora_bytes),
     Symbol("w_w", "bytes a weight rests in", "B/param", lambda p: p.case.training.recipe.weight_bytes),
     Symbol("w_b", "bytes a frozen base weight rests in, block scales included", "B/param", lambda p: _base_bytes(p)),
