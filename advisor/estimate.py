@@ -11,14 +11,15 @@ from functools import cached_property
 from typing import Any
 
 from advisor import phases
+from advisor.choices import choices
+from advisor.columnwise import Number, at_least, at_most
 from advisor.formula import Term
-from advisor.placement import Place, at_least, at_most
+from advisor.placement import Place
+from advisor.presence import Presence, checkpoint_presence, layer_presence, outer_presence
 from advisor.symbols import Values
 from advisor.terms import select
 from advisor.types.case import Case
 from advisor.types.columns import Columns
-
-Number = Any
 
 
 @dataclass(frozen=True)
@@ -28,7 +29,7 @@ class Line:
     term: Term
     values: Values
     amount: Number
-    presence: phases.Presence
+    presence: Presence
 
     def at(self, phase: str) -> int:
         """Whole bytes in a phase."""
@@ -147,7 +148,7 @@ def _layer_values(case: Case, layout: Any) -> Mapping[Any, _GroupValues]:
     found: dict[Any, _GroupValues] = {}
     for group, _ in base.tables.groups:
         values = Values(Place(case, layout, 0, group))
-        terms = select(phases.choices(case, masked=group.masked) | group.choices)
+        terms = select(choices(case, masked=group.masked) | group.choices)
         slots = (*phases.LAYER_SLOTS, *phases.WORKING_SLOTS, "checkpoint.input")
         wanted = {slot: terms[slot] for slot in slots if slot in terms}
         found[group] = _GroupValues(wanted, values, {slot: term(values) for slot, term in wanted.items()})
@@ -155,14 +156,14 @@ def _layer_values(case: Case, layout: Any) -> Mapping[Any, _GroupValues]:
 
 
 def _lines(place: Place, layers: Mapping[Any, _GroupValues]) -> Iterator[Line]:
-    terms = select(phases.choices(place.case) | {"ffn_kind": "none"})
+    terms = select(choices(place.case) | {"ffn_kind": "none"})
     values = Values(place)
-    for slot, presence in phases.outer_presence(place).items():
+    for slot, presence in outer_presence(place).items():
         if slot in terms:
             yield Line(terms[slot], values, terms[slot](values), presence)
     for group, sums in place.tables.groups:
         held = layers[group]
-        for slot, presence in phases.layer_presence(place, sums).items():
+        for slot, presence in layer_presence(place, sums).items():
             if slot in held.terms:
                 yield Line(held.terms[slot], held.values, held.amounts[slot], presence)
     yield from _checkpoint_lines(place, layers)
@@ -172,7 +173,7 @@ def _checkpoint_lines(place: Place, layers: Mapping[Any, _GroupValues]) -> Itera
     """The kept inputs, once: every group's layers have inputs of the same size."""
     for held in layers.values():
         term = held.terms["checkpoint.input"]
-        yield Line(term, held.values, held.amounts["checkpoint.input"], phases.checkpoint_presence(place))
+        yield Line(term, held.values, held.amounts["checkpoint.input"], checkpoint_presence(place))
         return
 
 

@@ -12,12 +12,10 @@ import textwrap
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
 
+from advisor.columnwise import Number, at_least, at_most
 from advisor.errors import nearest
 from advisor.symbols import GLOSSARY
-
-Number = Any  # an int, a float, or a numpy column of float64
 
 
 def ceil_div(numerator: Number, denominator: Number) -> Number:
@@ -29,22 +27,7 @@ def ceil_div(numerator: Number, denominator: Number) -> Number:
     return np.ceil(numerator / denominator)
 
 
-def maximum(left: Number, right: Number) -> Number:
-    """The larger of two, for numbers and columns."""
-    if isinstance(left, (int, float)) and isinstance(right, (int, float)):
-        return max(left, right)
-    import numpy as np  # noqa: PLC0415
-
-    return np.maximum(left, right)
-
-
-def minimum(left: Number, right: Number) -> Number:
-    """The smaller of two, for numbers and columns."""
-    if isinstance(left, (int, float)) and isinstance(right, (int, float)):
-        return min(left, right)
-    import numpy as np  # noqa: PLC0415
-
-    return np.minimum(left, right)
+maximum, minimum = at_least, at_most  # what formulas call them
 
 
 @dataclass(frozen=True, eq=False)

@@ -11,7 +11,7 @@ from advisor.estimate import estimate
 from advisor.search.choose import Found, Pick
 from advisor.search.sizes import compare_sizes
 from advisor.suggest import suggestions
-from advisor.types.answers import Alternative, NextCall, Searched, SetupAnswer
+from advisor.types.answers import Alternative, MemoryAnswer, NextCall, Searched, SetupAnswer, Verdict
 from advisor.types.case import Assumption, Case, Layout
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ def recommend(arguments: CaseArguments, *, allow_paths: bool) -> SetupAnswer:
     found = compared[0].with_case(case)
     memory = answer(case) if found.winner else describe(estimate(case))
     return SetupAnswer(
-        verdict=memory.verdict,
+        verdict=_verdict(memory),
         layout=case.layout,
         framework=case.training.framework,
         rung=_rung(found),
@@ -49,6 +49,16 @@ def recommend(arguments: CaseArguments, *, allow_paths: bool) -> SetupAnswer:
         next_calls=_next_calls(arguments, case),
         versions=memory.versions,
     )
+
+
+def _verdict(memory: MemoryAnswer) -> Verdict:
+    """The GPU's verdict, or the host's where the layout leans on the host and that is worse or unknown."""
+    if not (memory.host.cpu_bytes_per_node or memory.host.nvme_bytes_per_node):
+        return memory.verdict
+    return max(memory.verdict, memory.host.verdict, key=_WORST_LAST.index)
+
+
+_WORST_LAST: tuple[Verdict, ...] = ("comfortable", "fits", "tight", "needs_info", "does_not_fit", "invalid")
 
 
 def _concluded(compared: Sequence[Found], *, named: bool) -> Case:

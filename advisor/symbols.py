@@ -7,11 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
 
-from advisor.placement import Place, choose
-
-Number = Any
+from advisor.columnwise import Number, choose
+from advisor.placement import Place
 
 
 @dataclass(frozen=True)

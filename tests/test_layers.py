@@ -13,8 +13,6 @@ PRODUCT = sorted([ROOT / "server.py", *(path for room in ROOMS for path in (ROOT
 TESTS = sorted((ROOT / "tests").rglob("*.py"))
 
 LONGEST_MODULE, LONGEST_TEST = 300, 500
-#: Modules over the limit, with the length they may not exceed. The list only shrinks.
-LONGER = {"advisor/phases.py": 360, "advisor/placement.py": 400}
 
 #: How many bytes, tokens or FLOP stand behind a prefix: what a conversion multiplies or divides by.
 UNIT_FACTORS = {base**power for base, powers in ((1024, (1, 2, 3, 4)), (1000, (2, 3, 4))) for power in powers}
@@ -40,12 +38,7 @@ def test_arrows_between_modules_point_one_way(monkeypatch, capsys):
 def test_a_file_tells_one_story_and_ends(path):
     limit = LONGEST_TEST if path in TESTS else LONGEST_MODULE
     lines = len(path.read_text(encoding="utf-8").splitlines())
-    assert lines <= LONGER.get(name_of(path), limit), "split it by what it tells"
-
-
-@pytest.mark.parametrize("name", LONGER)
-def test_a_file_allowed_to_be_longer_still_needs_it(name):
-    assert len((ROOT / name).read_text(encoding="utf-8").splitlines()) > LONGEST_MODULE
+    assert lines <= limit, "split it by what it tells"
 
 
 @every_product_file

@@ -7,7 +7,7 @@ from typing import get_args
 import numpy as np
 import pytest
 
-from advisor import estimate, phases
+from advisor import estimate, phases, presence
 from advisor.placement import Place
 from advisor.symbols import GLOSSARY, Values
 from advisor.terms import SLOTS, TERMS, select
@@ -157,7 +157,7 @@ def test_a_layer_always_has_one_feed_forward_of_each_slot():
 def test_every_slot_is_placed_in_time():
     place = Place(case(**KINDS["8b full on one"]), case(**KINDS["8b full on one"]).layout)
     placed = {
-        *phases.outer_presence(place), *phases.LAYER_SLOTS, *phases.WORKING_SLOTS, "checkpoint.input",
+        *presence.outer_presence(place), *phases.LAYER_SLOTS, *phases.WORKING_SLOTS, "checkpoint.input",
     }  # fmt: skip
     assert set(SLOTS) == placed
 

@@ -81,7 +81,7 @@ def _step(found: Found, rule: law_rules.Step, names: Mapping[str, Any], here: _P
     return Step(
         id=rule.id,
         question=rule.question,
-        lever=lever,
+        lever=rule.levers[0] if rule.levers else lever,
         **{"from": _shown(here.layout, rule)},
         to=_shown(there.layout, rule),
         before=before,

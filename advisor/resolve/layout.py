@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from advisor.catalog.frameworks import FrameworkFacts
-from advisor.errors import AdvisorError
-from advisor.placement import even_as_possible
+from advisor.errors import AdvisorError, unknown_name
+from advisor.layers import even_as_possible
+from advisor.phases import MODULE_SLOTS
 from advisor.resolve.ledger import Ledger
 from advisor.types.architecture import ModelArchitecture
 from advisor.types.arguments import CaseArguments
@@ -58,7 +59,7 @@ def read_layout(ledger: Ledger, model: ModelArchitecture, cluster: Cluster, fact
         reshard_after_forward=take("reshard_after_forward", default=True),
         micro_batch=take("micro_batch", 1),
         recompute=take("recompute", _recompute_named(arguments)),
-        recompute_modules=arguments.recompute_modules or (),
+        recompute_modules=_recompute_modules(arguments),
         recompute_layers=arguments.recompute_layers or 0,
         recompute_every=arguments.recompute_every or 1,
         offload_optimizer=take("offload_optimizer", "none"),
@@ -80,6 +81,13 @@ def _recompute_named(arguments: CaseArguments) -> str:
     if arguments.recompute_layers:
         return "blocks"
     return "every_k" if arguments.recompute_every else "none"
+
+
+def _recompute_modules(arguments: CaseArguments) -> tuple[str, ...]:
+    for name in arguments.recompute_modules or ():
+        if name not in MODULE_SLOTS:
+            raise unknown_name("recompute module", name, MODULE_SLOTS, pointer="/recompute_modules")
+    return arguments.recompute_modules or ()
 
 
 def _data_parallel(ledger: Ledger, facts: FrameworkFacts, ranks: int) -> tuple[int, int]:
@@ -106,7 +114,7 @@ def _data_parallel(ledger: Ledger, facts: FrameworkFacts, ranks: int) -> tuple[i
 def _stage_layers(ledger: Ledger, model: ModelArchitecture, pipeline: int, virtual: int) -> tuple[int, ...]:
     """The given split of the layers; an uneven one of our own where they do not divide; empty for an even one."""
     given = ledger.arguments.stage_layers
-    if given is None:
+    if not given:
         if model.layers % pipeline == 0 or virtual > 1 or pipeline > model.layers:
             return ()
         split = even_as_possible(model.layers, pipeline)

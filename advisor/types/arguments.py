@@ -10,7 +10,16 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field
 
-from advisor.types.base import Count, CountOrZero, LargeCount, Share, Value
+from advisor.types.base import (
+    Count,
+    CountOrZero,
+    LargeCount,
+    Share,
+    SmallCount,
+    StageNumber,
+    StepCount,
+    Value,
+)
 
 Method = Literal[
     "full", "freeze", "lora", "dora", "qlora", "dpo", "reward", "distill", "embed", "grpo", "ppo",
@@ -37,8 +46,8 @@ def _read_list(value: Any) -> Any:
     return value
 
 
-Names = Annotated[tuple[Annotated[str, Field(max_length=200)], ...], BeforeValidator(_read_list), Field(max_length=64)]
-Counts = Annotated[tuple[Count, ...], BeforeValidator(_read_list), Field(max_length=1024)]
+Names = Annotated[tuple[Annotated[str, Field(max_length=200)], ...], Field(max_length=64), BeforeValidator(_read_list)]
+Counts = Annotated[tuple[Count, ...], Field(max_length=1024), BeforeValidator(_read_list)]
 
 
 class CaseArguments(Value):
@@ -72,7 +81,7 @@ class CaseArguments(Value):
     trainable: str | None = Field(
         default=None, max_length=400, description="all, top:N, bottom:N or module patterns with commas"
     )
-    lora_rank: Count | None = Field(default=None, description="16 when absent")
+    lora_rank: SmallCount | None = Field(default=None, description="16 when absent")
     lora_targets: Names | None = Field(
         default=None, description="attention, attention_qv, all_linear, or module names; all_linear when absent"
     )
@@ -93,11 +102,11 @@ class CaseArguments(Value):
     keep_logits: bool | None = Field(default=None, description="the caller holds the logits during backward")
     compile: bool | None = None
     sequence_length: Count | None = Field(default=None, description="tokens a sequence, also '8k'; 4,096 when absent")
-    micro_batch: Annotated[int, Field(ge=1, le=65_536)] | None = Field(
+    micro_batch: SmallCount | None = Field(
         default=None, description="sequences per GPU per step of accumulation; 1 when absent"
     )
     global_batch: Count | None = Field(default=None, description="sequences per optimizer step")
-    gradient_accumulation: Annotated[int, Field(ge=1, le=1_000_000)] | None = None
+    gradient_accumulation: StepCount | None = None
     gradient_sync: GradientSync | None = Field(
         default=None, description="every: reduce at each micro-batch; last: only at the last (no_sync)"
     )
@@ -122,7 +131,7 @@ class CaseArguments(Value):
     expert_tensor_parallel: Count | None = None
     data_parallel_replicate: Count | None = Field(default=None, description="replicas of the sharded group (HSDP)")
     data_parallel_shard: Count | None = Field(default=None, description="ranks that share the states")
-    zero_stage: Annotated[int, Field(ge=0, le=3)] | None = None
+    zero_stage: StageNumber | None = None
     reshard_after_forward: bool | None = None
     recompute: RecomputePolicy | None = None
     recompute_modules: Names | None = None

@@ -33,7 +33,10 @@ def _read_count(value: Any) -> Any:
     return value
 
 
-Count = Annotated[int, BeforeValidator(_read_count), Field(ge=1, le=LARGEST_COUNT)]
-CountOrZero = Annotated[int, BeforeValidator(_read_count), Field(ge=0, le=10**15)]
-LargeCount = Annotated[int, BeforeValidator(_read_count), Field(ge=0, le=10**18)]
+Count = Annotated[int, Field(ge=1, le=LARGEST_COUNT), BeforeValidator(_read_count)]
+CountOrZero = Annotated[int, Field(ge=0, le=10**15), BeforeValidator(_read_count)]
+LargeCount = Annotated[int, Field(ge=0, le=10**18), BeforeValidator(_read_count)]
+SmallCount = Annotated[int, Field(ge=1, le=65_536), BeforeValidator(_read_count)]
+StepCount = Annotated[int, Field(ge=1, le=1_000_000), BeforeValidator(_read_count)]
+StageNumber = Annotated[int, Field(ge=0, le=3), BeforeValidator(_read_count)]
 Share = Annotated[float, Field(ge=0, le=1)]

@@ -1,0 +1,67 @@
+"""Which variant of each term a case needs: the choices that select terms, read from model and training."""
+
+from __future__ import annotations
+
+from advisor.presence import SHARDING_FRAMEWORKS, keeps_main_gradient
+from advisor.types.case import Case
+
+
+def choices(case: Case, *, masked: bool = False) -> dict[str, str]:
+    """The choices that select the terms of a case. Nothing here varies with the layout, so columns share them."""
+    model, training = case.model, case.training
+    sharding = training.framework in SHARDING_FRAMEWORKS
+    return {
+        "base": "quantized" if training.base_weight_bytes else "plain",
+        "cast": "autocast" if training.recipe.cast_copy_bytes else "none",
+        "sync": "last" if training.gradient_sync == "last" and sharding else "every",
+        "step": "foreach" if training.optimizer.step_matrix_bytes else "by_tensor",
+        "adapters": "on" if training.method in {"lora", "dora", "qlora"} else "off",
+        "norm": model.norm,
+        "implementation": training.implementation,
+        "residual_dropout": "on" if model.residual_dropout else "off",
+        "attention": model.attention.kind,
+        "kernel": "sdpa_masked" if masked and training.attention == "sdpa" else training.attention,
+        "qkv": _qkv(case),
+        "heads": "equal" if model.attention.heads == model.attention.kv_heads else "grouped",
+        "qk_norm": model.attention.qk_norm,
+        "ffn": _ffn(case),
+        "experts": _experts(case),
+        "loss": training.loss,
+        "logits": "vocab_parallel" if training.framework in {"megatron", "megatron_fsdp"} else "upcast",
+        "gather": "units" if sharding else "none",
+        "main_gradient": _main_gradient(case),
+        "tied": "on" if model.tied_embeddings else "off",
+        "buckets": training.framework if training.framework in {"ddp", "deepspeed"} else "none",
+    }
+
+
+def _main_gradient(case: Case) -> str:
+    """Megatron's fused layers add into the main gradient directly; elsewhere a narrower one is made and copied."""
+    if not keeps_main_gradient(case) or case.training.framework not in {"single", "ddp"}:
+        return "none"
+    return "copied"
+
+
+def _qkv(case: Case) -> str:
+    attention = case.model.attention
+    if not attention.fused_qkv or case.training.implementation == "fused":
+        return "separate"
+    return "fused_rotated" if attention.rotary_share > 0 else "fused"
+
+
+def _ffn(case: Case) -> str:
+    ffn = case.model.ffn
+    if ffn is None or ffn.gated:
+        return "gated"
+    if ffn.activation == "relu":
+        return "relu"
+    return "plain_unfused" if ffn.activation == "gelu_new" and case.training.implementation == "reference" else "plain"
+
+
+def _experts(case: Case) -> str:
+    experts = case.model.experts
+    if experts is None:
+        return "none"
+    if experts.dense_experts and case.training.implementation == "reference":
+        return "every_token"
+    return "clamped" if experts.clamped_activation else "routed"

@@ -1,0 +1,216 @@
+"""How often each slot counts at each instant of a step.
+
+1 for a resident buffer, micro-batches in flight times layers for what a layer keeps, 1 for a recomputed layer's
+tensors while it is differentiated. Memory at an instant is the sum over slots of count times bytes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from advisor.columnwise import Number, at_least, at_most, choose, pick, rounded_up
+from advisor.phases import (
+    BACKWARD,
+    EMBEDDING,
+    FEED_FORWARD_SLOTS,
+    FIRST,
+    FIRST_ATTENTION,
+    FIRST_FFN,
+    FORWARD,
+    HEAD,
+    HOST,
+    LAST_ATTENTION,
+    LAST_FFN,
+    LAYER_SLOTS,
+    LOSS,
+    NVME,
+    OPTIMIZER,
+    PHASES,
+    RESIDENT_SLOTS,
+    UP_TO_LAST,
+)
+from advisor.placement import Place
+from advisor.recompute import keeps, recomputed_layers, segment_layers
+from advisor.types.case import Case
+from advisor.types.columns import OFFLOAD_TARGETS
+
+Presence = Mapping[str, Number]
+
+#: Frameworks that can divide the weights themselves and gather them when needed.
+SHARDING_FRAMEWORKS = ("fsdp1", "fsdp2", "torchtitan", "megatron_fsdp", "deepspeed")
+
+
+# --- slots that do not belong to a layer ----------------------------------------------------------------------------
+
+
+def outer_presence(place: Place) -> Mapping[str, Presence]:
+    """For each slot outside the layers: how often it counts in each phase where it is alive."""
+    resident = dict.fromkeys(PHASES, 1)
+    head_forward = dict.fromkeys((FORWARD, LOSS, HEAD), 1)
+    all_recomputed = choose(recomputed_layers(place) == place.layers, 1, 0)
+    presence: dict[str, Presence] = dict.fromkeys(RESIDENT_SLOTS, resident)
+    weights = dict.fromkeys(PHASES, 1 - offloads(place, "parameters"))
+    presence |= {"weights.dense": weights, "weights.experts": weights}
+    presence |= {
+        "weights.cast_copies": dict.fromkeys(UP_TO_LAST, 1 - all_recomputed),
+        "weights.cast_head": dict.fromkeys((FORWARD, LOSS, HEAD), all_recomputed),
+        "weights.cast_layer": dict.fromkeys(BACKWARD, all_recomputed),
+        "gradients.unsynced": dict.fromkeys(PHASES[:-1], choose(place.micro_batches > 1, 1, 0)),
+        "optimizer.scratch": {OPTIMIZER: 1},
+        "optimizer.tensor_scratch": {OPTIMIZER: 1},
+        "head.norm": head_forward,
+        "head.input": head_forward,
+        "loss.kept": {FORWARD: 1, LOSS: 1},
+        "loss.softcap": {FORWARD: 1, LOSS: 1},
+        "loss.forward": {FORWARD: 1},
+        "loss.backward": {LOSS: 1},
+        "loss.held_logits": dict.fromkeys((FORWARD, LOSS, HEAD, *BACKWARD, EMBEDDING), 1),
+        "working.head": {HEAD: 1},
+        "buckets.gradients": _bucket_phases(place),
+    }
+    presence |= _gradient_presence(place) | _gather_presence(place)
+    for what in ("optimizer", "parameters"):
+        presence[f"host.{what}"] = {HOST: offloads(place, what, "cpu"), NVME: offloads(place, what, "nvme")}
+    return presence
+
+
+def _gradient_presence(place: Place) -> dict[str, Presence]:
+    """Gradients appear from the head down to the embedding, and stay where they accumulate or have a buffer.
+
+    Sharded weights' outer unit (head and embedding) is reduced last: until then its gradients count under ``gather``.
+    """
+    stay = 1 - _gradients_leave(place)
+    buffered = keeps_main_gradient(place.case)
+    before = stay if buffered else choose(place.micro_batches > 1, stay, 0)
+    early = dict.fromkeys(UP_TO_LAST, before)
+    gathers = _gathers(place)
+    waiting = 1 + gathers  # layers at the end of the backward pass whose gradient is not yet there
+    most = at_least(before, stay * at_least(place.layers - waiting, 0) / place.layers)
+    layers = early | dict.fromkeys(FIRST, most) | {EMBEDDING: stay, OPTIMIZER: stay}
+    outer = at_least(before, stay * (1 - gathers))
+    head = early | dict.fromkeys((LAST_FFN, LAST_ATTENTION, *FIRST, EMBEDDING), outer) | {OPTIMIZER: stay}
+    embedding = early | dict.fromkeys(FIRST, before) | {EMBEDDING: outer, OPTIMIZER: stay}
+    return {
+        "gradients.layers": layers,
+        "gradients.experts": layers,
+        "adapters.gradients": layers,
+        "gradients.head": head,
+        "gradients.embedding": embedding,
+        "gradients.arriving": dict.fromkeys((HEAD, EMBEDDING), 1),
+        "gradients.tied_sum": {EMBEDDING: stay * place.is_first * place.is_last},
+    }
+
+
+def keeps_main_gradient(case: Case) -> bool:
+    """A gradient has a buffer of its own where the recipe says so, and wherever it is wider than its weight."""
+    recipe = case.training.recipe
+    return recipe.gradient_buffer or recipe.gradient_bytes > recipe.weight_bytes
+
+
+def _gather_presence(place: Place) -> dict[str, Presence]:
+    """Gathered weights: the outer unit through the step, a layer in use, the next one's buffer."""
+    gathers, reshards = _gathers(place), choose(place.layout.reshard_after_forward, 1, 0)
+    kept = gathers * (1 - reshards)
+    layer = {
+        FORWARD: gathers,
+        LOSS: gathers * reshards,
+        HEAD: gathers * reshards,
+        LAST_FFN: 2 * gathers * reshards - kept,
+        LAST_ATTENTION: 2 * gathers * reshards - kept,
+        FIRST_FFN: gathers * (1 + reshards),
+        FIRST_ATTENTION: gathers * (1 + reshards),
+    }
+    return {
+        "gather.outer": dict.fromkeys((FORWARD, LOSS, HEAD, *BACKWARD), gathers),
+        "gather.layer": layer,
+        "gather.kept": dict.fromkeys(UP_TO_LAST, kept),
+        "gather.gradient": dict.fromkeys((LAST_ATTENTION, FIRST_ATTENTION), gathers),
+        "gather.gradient_half": dict.fromkeys((LAST_FFN, FIRST_FFN), gathers),
+        "gather.head_gradient": dict.fromkeys(BACKWARD, gathers),
+        "gather.end": {EMBEDDING: gathers},
+    }
+
+
+def offloads(place: Place, what: str, target: str = "") -> Number:
+    """1 where the layout moves ``optimizer``, ``parameters`` or ``activations`` off the GPU, or just to ``target``."""
+    chosen = getattr(place.layout, f"offload_{what}")
+    if isinstance(chosen, str):
+        return 1 if chosen == target or (not target and chosen != "none") else 0
+    return choose(chosen == OFFLOAD_TARGETS.index(target) if target else chosen > 0, 1, 0)
+
+
+def _gradients_leave(place: Place) -> Number:
+    """1 where gradients follow what is offloaded: DeepSpeed's with the optimizer, FSDP's with the parameters."""
+    framework = place.case.training.framework
+    if framework == "deepspeed":
+        return offloads(place, "optimizer")
+    return offloads(place, "parameters") if framework in SHARDING_FRAMEWORKS else 0
+
+
+def _gathers(place: Place) -> Number:
+    """1 where the ZeRO stage divides the weights among several ranks."""
+    divided = place.layout.zero_stage >= place.case.training.recipe.weights_divided_from
+    return choose(divided, choose(place.shard_ranks > 1, 1, 0), 0)
+
+
+def _bucket_phases(place: Place) -> dict[str, Number]:
+    kept = place.case.training.framework == "ddp"
+    return dict.fromkeys(PHASES if kept else (*BACKWARD, EMBEDDING), 1)
+
+
+# --- slots of the layers --------------------------------------------------------------------------------------------
+
+
+def layer_presence(place: Place, sums: tuple[int, ...]) -> Mapping[str, Presence]:
+    """For each slot of one group of layers, given as running sums: how often it counts in each phase."""
+    recomputed, segment = recomputed_layers(place), segment_layers(place)
+    whole = pick(sums, place.end_layer) - pick(sums, place.first_layer + recomputed)
+    made = place.in_flight * whole
+    held = _on_gpu(place, made)
+    last = pick(sums, place.end_layer) - pick(sums, place.end_layer - 1)
+    first = pick(sums, place.first_layer + 1) - pick(sums, place.first_layer)
+    all_recomputed = choose(recomputed == place.layers, 1, 0)
+    last_segment = all_recomputed * (
+        pick(sums, place.end_layer) - pick(sums, at_least(place.end_layer - segment, place.first_layer))
+    )
+    first_recomputed = choose(recomputed > 0, 1, 0)
+    first_segment_end = at_most(place.first_layer + segment, place.end_layer)
+    first_segment = first_recomputed * (pick(sums, first_segment_end) - pick(sums, place.first_layer))
+    at_first = choose(first_recomputed == 1, first_segment, first)
+    presence: dict[str, Presence] = {}
+    for slot in LAYER_SLOTS:
+        kept = keeps(place, slot)
+        again = last * (1 - kept) * (1 - all_recomputed)
+        at_last = held * kept + last_segment + again
+        freed = 1 if slot in FEED_FORWARD_SLOTS else 0
+        presence[slot] = {
+            FORWARD: held * kept,
+            LOSS: held * kept,
+            HEAD: held * kept,
+            LAST_FFN: at_last,
+            LAST_ATTENTION: at_last - freed * last,
+            FIRST_FFN: at_first,
+            FIRST_ATTENTION: at_first - freed * first,
+            HOST: (made - held) * kept,
+        }
+    presence["working.ffn"] = {LAST_FFN: last, FIRST_FFN: first}
+    presence["working.attention"] = {LAST_ATTENTION: last, FIRST_ATTENTION: first}
+    return presence
+
+
+#: Layers whose offloaded activations are on the GPU at once: the one in use and the one on its way.
+LAYERS_ON_THE_WAY = 2
+
+
+def _on_gpu(place: Place, held: Number) -> Number:
+    """Layer-micro-batches on the GPU: with activation offload, those in use and on their way."""
+    return choose(offloads(place, "activations"), at_most(held, LAYERS_ON_THE_WAY), held)
+
+
+def checkpoint_presence(place: Place) -> Presence:
+    """Layer inputs that whole-layer recompute keeps."""
+    checkpoints = rounded_up(recomputed_layers(place), segment_layers(place))
+    made = place.in_flight * checkpoints
+    on_gpu = _on_gpu(place, made)
+    held = dict.fromkeys(UP_TO_LAST, on_gpu) | {HOST: made - on_gpu}
+    return held | dict.fromkeys((FIRST_FFN, FIRST_ATTENTION), choose(checkpoints > 0, 1, 0))

@@ -1,0 +1,66 @@
+"""What recompute leaves of a layer: tensors dropped by name of module, or whole layers that keep their input only."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cache
+
+from advisor.columnwise import Number, at_most, choose
+from advisor.phases import MODULE_SLOTS
+from advisor.placement import Place
+from advisor.types.columns import RECOMPUTE_POLICIES
+
+NEAR_FREE = ("layernorm", "activation", "moe_act", "core_attn", "mla_up_proj")
+POLICY_MODULES: Mapping[str, tuple[str, ...]] = {"near_free": NEAR_FREE, "selective": ("core_attn",)}
+
+
+def policy_is(place: Place, *policies: str) -> Number:
+    """Whether the layout's recompute policy is one of these; a bool or a column of bools."""
+    policy = place.layout.recompute
+    if isinstance(policy, str):
+        return policy in policies
+    held = policy == RECOMPUTE_POLICIES.index(policies[0])
+    for other in policies[1:]:
+        held = held | (policy == RECOMPUTE_POLICIES.index(other))
+    return held
+
+
+def recomputed_layers(place: Place) -> Number:
+    """Layers of the stage that keep their input only: the first ones."""
+    some = choose(policy_is(place, "blocks"), at_most(place.layout.recompute_layers, place.layers), 0)
+    return choose(policy_is(place, "every_k", "sqrt", "full"), place.layers, some)
+
+
+def segment_layers(place: Place) -> Number:
+    """Layers between two checkpoints: 1, k, or the whole root of the stage's layers."""
+    every = getattr(place.layout, "recompute_every", 1)
+    root = _whole_root(place.layers)
+    return choose(policy_is(place, "every_k"), every, choose(policy_is(place, "sqrt"), root, 1))
+
+
+def _whole_root(layers: Number) -> Number:
+    if isinstance(layers, int):
+        root = int(layers**0.5)
+        return root if root * root >= layers else root + 1
+    import numpy as np  # noqa: PLC0415
+
+    return np.ceil(np.sqrt(layers))
+
+
+def keeps(place: Place, slot: str) -> Number:
+    """1 where the policy keeps the slot in every layer it does not recompute whole, 0 where it is recomputed."""
+    policy = place.layout.recompute
+    if isinstance(policy, str):
+        return 0 if slot in dropped_slots(policy, place.layout.recompute_modules) else 1
+    import numpy as np  # noqa: PLC0415
+
+    modules = place.case.layout.recompute_modules
+    table = np.asarray([0.0 if slot in dropped_slots(name, modules) else 1.0 for name in RECOMPUTE_POLICIES])
+    return table[policy.astype(np.int64)]
+
+
+@cache
+def dropped_slots(policy: str, modules: tuple[str, ...]) -> frozenset[str]:
+    """Slots that a partial policy recomputes in each layer."""
+    chosen = modules if policy == "modules" else POLICY_MODULES.get(policy, ())
+    return frozenset(slot for module in chosen for slot in MODULE_SLOTS[module])
