@@ -1,0 +1,1 @@
+"""How fast TrainFit is, as ratios within one run on one machine: ``python -m benchmarks``."""
