@@ -128,7 +128,7 @@ def symbol_values(lines: Iterable[Line]) -> tuple[SymbolValue, ...]:
 
 
 def _activations(stage: StageBreakdown, phase: str) -> Activations:
-    kept = {*phases.LAYER_SLOTS, "checkpoint.input", "head.norm", "head.input"}
+    kept = {*phases.LAYER_SLOTS, *phases.CHECKPOINT_SLOTS, "head.norm", "head.input"}
 
     def total(slots: Iterable[str], at: str) -> int:
         wanted = set(slots)

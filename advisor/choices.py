@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from advisor.presence import SHARDING_FRAMEWORKS, keeps_main_gradient
+from advisor.recompute import selects_operators
+from advisor.releases import expands_key_value_heads, logits_path, quantizes_experts
 from advisor.types.case import Case
 
 
@@ -10,29 +12,43 @@ def choices(case: Case, *, masked: bool = False) -> dict[str, str]:
     """The choices that select the terms of a case. Nothing here varies with the layout, so columns share them."""
     model, training = case.model, case.training
     sharding = training.framework in SHARDING_FRAMEWORKS
+    adapters = training.method in {"lora", "dora", "qlora"}
     return {
         "base": "quantized" if training.base_weight_bytes else "plain",
+        "expert_base": "quantized" if training.base_weight_bytes and quantizes_experts(case) else "plain",
+        "reduction": "in_place" if training.framework == "fsdp1" else "copied",
+        "selective": "operators" if selects_operators(case) else "modules",
+        "frozen_units": "fsdp1" if training.framework == "fsdp1" and adapters else "none",
         "cast": "autocast" if training.recipe.cast_copy_bytes else "none",
         "sync": "last" if training.gradient_sync == "last" and sharding else "every",
         "step": "foreach" if training.optimizer.step_matrix_bytes else "by_tensor",
-        "adapters": "on" if training.method in {"lora", "dora", "qlora"} else "off",
+        "adapters": "on" if adapters else "off",
         "norm": model.norm,
         "implementation": training.implementation,
         "residual_dropout": "on" if model.residual_dropout else "off",
         "attention": model.attention.kind,
         "kernel": "sdpa_masked" if masked and training.attention == "sdpa" else training.attention,
         "qkv": _qkv(case),
+        "kv": "expanded" if expands_key_value_heads(case) or (masked and training.attention == "sdpa") else "grouped",
         "heads": "equal" if model.attention.heads == model.attention.kv_heads else "grouped",
         "qk_norm": model.attention.qk_norm,
         "ffn": _ffn(case),
         "experts": _experts(case),
-        "loss": training.loss,
-        "logits": "vocab_parallel" if training.framework in {"megatron", "megatron_fsdp"} else "upcast",
+        "loss": _loss(case),
+        "logits": logits_path(case),
         "gather": "units" if sharding else "none",
         "main_gradient": _main_gradient(case),
         "tied": "on" if model.tied_embeddings else "off",
         "buckets": training.framework if training.framework in {"ddp", "deepspeed"} else "none",
     }
+
+
+def _loss(case: Case) -> str:
+    """What a framework means: Megatron fuses over whole logits, torchtitan's chunks never make them whole."""
+    framework, loss = case.training.framework, case.training.loss
+    if framework in {"megatron", "megatron_fsdp"} and loss == "fused":
+        return "fused_logits"
+    return "fused" if framework == "torchtitan" and loss == "chunked" else loss
 
 
 def _main_gradient(case: Case) -> str:

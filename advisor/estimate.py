@@ -15,7 +15,7 @@ from advisor.choices import choices
 from advisor.columnwise import Number, at_least, at_most
 from advisor.formula import Term
 from advisor.placement import Place
-from advisor.presence import Presence, checkpoint_presence, layer_presence, outer_presence
+from advisor.presence import Presence, checkpoint_presence, layer_presence, outer_presence, selected_presence
 from advisor.symbols import Values
 from advisor.terms import select
 from advisor.types.case import Case
@@ -149,7 +149,7 @@ def _layer_values(case: Case, layout: Any) -> Mapping[Any, _GroupValues]:
     for group, _ in base.tables.groups:
         values = Values(Place(case, layout, 0, group))
         terms = select(choices(case, masked=group.masked) | group.choices)
-        slots = (*phases.LAYER_SLOTS, *phases.WORKING_SLOTS, "checkpoint.input")
+        slots = (*phases.LAYER_SLOTS, *phases.WORKING_SLOTS, *phases.CHECKPOINT_SLOTS)
         wanted = {slot: terms[slot] for slot in slots if slot in terms}
         found[group] = _GroupValues(wanted, values, {slot: term(values) for slot, term in wanted.items()})
     return found
@@ -171,10 +171,12 @@ def _lines(place: Place, layers: Mapping[Any, _GroupValues]) -> Iterator[Line]:
 
 def _checkpoint_lines(place: Place, layers: Mapping[Any, _GroupValues]) -> Iterator[Line]:
     """The kept inputs, once: every group's layers have inputs of the same size."""
-    for held in layers.values():
-        term = held.terms["checkpoint.input"]
-        yield Line(term, held.values, held.amounts["checkpoint.input"], checkpoint_presence(place))
+    held = next(iter(layers.values()), None)
+    if held is None:
         return
+    for slot, alive in (("checkpoint.input", checkpoint_presence), ("checkpoint.selected", selected_presence)):
+        if slot in held.terms:
+            yield Line(held.terms[slot], held.values, held.amounts[slot], alive(place))
 
 
 # --- columns ----------------------------------------------------------------------------------------------------------

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from advisor.architecture import linear_shapes
 from advisor.errors import AdvisorError, nearest
@@ -18,9 +18,16 @@ ATTENTION_MODULES = (
 )  # fmt: skip
 QUERY_VALUE_MODULES = ("q_proj", "v_proj", "q_b_proj", "kv_b_proj", "qkv_proj", "query_key_value", "c_attn")
 
-# Bytes of a quantised weight with its scales: 4-bit blocks of 64 with an fp32 scale, or with scales quantised to
-# 8 bits in blocks of 256 (QLoRA, Dettmers et al. 2023, §3); int8 with one fp16 scale a row is 1 byte to 3 digits.
-QUANTIZED_BYTES = {"nf4": 0.5 + 4 / 64, "nf4_double": 0.5 + 1 / 64 + 4 / (64 * 256), "int8": 1.0, "none": 0.0}
+# Bytes of a quantised weight, and of its scales: 4-bit blocks of 64 with an fp32 scale, or with scales quantised to
+# 8 bits in blocks of 256 (QLoRA, Dettmers et al. 2023, §3); GPTQ groups of 128 with an fp16 scale and a 4-bit zero;
+# int8 with one fp32 scale a row, which is nothing to three digits.
+QUANTIZED_BYTES: Mapping[str, tuple[float, float]] = {
+    "nf4": (0.5, 4 / 64),
+    "nf4_double": (0.5, 1 / 64 + 4 / (64 * 256)),
+    "gptq": (0.5, 2.5 / 128),
+    "int8": (1.0, 0.0),
+    "none": (0.0, 0.0),
+}
 
 
 def check_method(arguments: CaseArguments) -> None:
@@ -88,8 +95,8 @@ def lora_modules(targets: Iterable[str], model: ModelArchitecture) -> tuple[str,
     return tuple(dict.fromkeys(chosen))
 
 
-def base_weight_bytes(quantization: str) -> float:
-    """Bytes of one quantised weight with its scales; 0 when nothing is quantised.
+def quantized_bytes(quantization: str) -> tuple[float, float]:
+    """Bytes of one quantised weight, and of its scales; zeros when nothing is quantised.
 
     Raises:
         AdvisorError: an unknown quantisation.

@@ -43,6 +43,7 @@ RESIDENT_SLOTS = (
 )  # fmt: skip
 LAYER_SLOTS = ("norms.kept", "residual.masks", *ATTENTION_SLOTS, *FEED_FORWARD_SLOTS)
 WORKING_SLOTS = ("working.ffn", "working.attention")
+CHECKPOINT_SLOTS = ("checkpoint.input", "checkpoint.selected")
 
 #: Slots that a recompute module drops from what a layer keeps, by Megatron's names of the modules.
 MODULE_SLOTS: Mapping[str, tuple[str, ...]] = {

@@ -235,6 +235,14 @@ class Place:
         return at_least(table, gate_up / (self.layout.expert_parallel * self.layout.expert_tensor_parallel)) / shard
 
     @cached_property
+    def largest_matrix(self) -> Number:
+        """Elements of the largest matrix of a layer on one rank."""
+        widths = [self.model.attention.heads * self.model.attention.head_dim]
+        widths += [self.model.ffn.hidden * (2 if self.model.ffn.fused_gate_up else 1)] if self.model.ffn else []
+        widths += [self.model.experts.hidden] if self.model.experts else []
+        return self.model.hidden * max(widths) / self.layout.tensor_parallel
+
+    @cached_property
     def root_unit(self) -> Number:
         """Elements of the unit that holds what is outside the layers."""
         return self.outer_divided / self.layout.tensor_parallel + self.outer_replicated

@@ -30,7 +30,7 @@ from advisor.phases import (
     UP_TO_LAST,
 )
 from advisor.placement import Place
-from advisor.recompute import keeps, recomputed_layers, segment_layers
+from advisor.recompute import keeps, policy_is, recomputed_layers, segment_layers, selects_operators
 from advisor.types.case import Case
 from advisor.types.columns import OFFLOAD_TARGETS
 
@@ -66,6 +66,7 @@ def outer_presence(place: Place) -> Mapping[str, Presence]:
         "loss.backward": {LOSS: 1},
         "loss.held_logits": dict.fromkeys((FORWARD, LOSS, HEAD, *BACKWARD, EMBEDDING), 1),
         "working.head": {HEAD: 1},
+        "working.dequantized": dict.fromkeys(BACKWARD, 1),
         "buckets.gradients": _bucket_phases(place),
     }
     presence |= _gradient_presence(place) | _gather_presence(place)
@@ -128,6 +129,7 @@ def _gather_presence(place: Place) -> dict[str, Presence]:
         "gather.gradient_half": dict.fromkeys((LAST_FFN, FIRST_FFN), gathers),
         "gather.head_gradient": dict.fromkeys(BACKWARD, gathers),
         "gather.end": {EMBEDDING: gathers},
+        "gather.held_gradients": dict.fromkeys(FIRST, gathers * (place.layers - 1)),
     }
 
 
@@ -205,6 +207,12 @@ LAYERS_ON_THE_WAY = 2
 def _on_gpu(place: Place, held: Number) -> Number:
     """Layer-micro-batches on the GPU: with activation offload, those in use and on their way."""
     return choose(offloads(place, "activations"), at_most(held, LAYERS_ON_THE_WAY), held)
+
+
+def selected_presence(place: Place) -> Presence:
+    """What per-operator selective recompute keeps beside a layer's input."""
+    selective = choose(policy_is(place, "selective"), 1, 0) if selects_operators(place.case) else 0
+    return {phase: count * selective for phase, count in checkpoint_presence(place).items()}
 
 
 def checkpoint_presence(place: Place) -> Presence:

@@ -8,6 +8,7 @@ from functools import cache
 from advisor.columnwise import Number, at_most, choose
 from advisor.phases import MODULE_SLOTS
 from advisor.placement import Place
+from advisor.types.case import Case
 from advisor.types.columns import RECOMPUTE_POLICIES
 
 NEAR_FREE = ("layernorm", "activation", "moe_act", "core_attn", "mla_up_proj")
@@ -25,10 +26,16 @@ def policy_is(place: Place, *policies: str) -> Number:
     return held
 
 
+def selects_operators(case: Case) -> bool:
+    """Torchtitan's selective recompute wraps whole layers and keeps the results of chosen operators."""
+    return case.training.framework == "torchtitan"
+
+
 def recomputed_layers(place: Place) -> Number:
     """Layers of the stage that keep their input only: the first ones."""
     some = choose(policy_is(place, "blocks"), at_most(place.layout.recompute_layers, place.layers), 0)
-    return choose(policy_is(place, "every_k", "sqrt", "full"), place.layers, some)
+    whole = ("every_k", "sqrt", "full", *(("selective",) if selects_operators(place.case) else ()))
+    return choose(policy_is(place, *whole), place.layers, some)
 
 
 def segment_layers(place: Place) -> Number:

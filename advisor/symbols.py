@@ -8,8 +8,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from advisor.columnwise import Number, choose
+from advisor.columnwise import Number, at_most, choose
 from advisor.placement import Place
+from advisor.releases import logits_path
 
 
 @dataclass(frozen=True)
@@ -147,6 +148,7 @@ _SYMBOLS = (
     Symbol("etp", "tensor-parallel ranks inside an expert", "1", lambda p: p.layout.expert_tensor_parallel),
     Symbol("t_v", "ranks that split the vocabulary in the loss", "1", lambda p: p.layout.tensor_parallel),
     Symbol("z_w", "ranks that share the dense weights", "1", lambda p: p.divisor(p.case.training.recipe.weights_divided_from, p.shard_ranks)),
+    Symbol("z_b", "ranks that share the quantised weights: FSDP divides them, ZeRO does not", "1", lambda p: 1 if p.case.training.framework == "deepspeed" else p.divisor(p.case.training.recipe.weights_divided_from, p.shard_ranks)),
     Symbol("z_g", "ranks that share the dense gradients", "1", lambda p: p.divisor(_gradients_from(p), p.shard_ranks)),
     Symbol("z_o", "ranks that share the dense optimizer states", "1", lambda p: p.divisor(p.case.training.recipe.optimizer_divided_from, p.shard_ranks)),
     Symbol("y_w", "ranks that share the expert weights", "1", lambda p: p.divisor(p.case.training.recipe.weights_divided_from, p.expert_shard_ranks)),
@@ -168,6 +170,7 @@ _SYMBOLS = (
     Symbol("N_g", "trained parameters of the largest sharded unit", "param", lambda p: p.unit_trained),
     Symbol("N_d", "trained parameters whose gradient exists while the feed-forward's tensors are all alive", "param", lambda p: p.unit_trained_early),
     Symbol("N_t", "parameters of the largest tensor on one rank", "param", lambda p: p.largest_tensor),
+    Symbol("N_m", "elements of the largest matrix of a layer on one rank", "param", lambda p: p.largest_matrix),
     Symbol("N_h", "parameters of the head, its own or shared with the embedding", "param", lambda p: p.model.vocab * p.model.hidden * p.is_last),
     # widths
     Symbol("w", "bytes of an activation element", "B", lambda p: p.case.training.recipe.activation_bytes),
@@ -177,8 +180,11 @@ _SYMBOLS = (
     Symbol("w_i", "bytes of an index element", "B", lambda _: 8),
     Symbol("w_l", "bytes of an adapter's activation element", "B", lambda p: _adapter_activation_bytes(p)),
     Symbol("w_p", "bytes of an adapter's parameter", "B/param", lambda p: p.case.training.lora_bytes),
+    Symbol("w_y", "bytes of a logit that the caller holds", "B", lambda p: FP32 if logits_path(p.case) == "upcast_in_model" else p.case.training.recipe.activation_bytes),
     Symbol("w_w", "bytes a weight rests in", "B/param", lambda p: p.case.training.recipe.weight_bytes),
-    Symbol("w_b", "bytes a frozen base weight rests in, block scales included", "B/param", lambda p: _base_bytes(p)),
+    Symbol("w_b", "bytes of a quantised base weight without its scales", "B/param", lambda p: p.case.training.base_weight_bytes),
+    Symbol("w_j", "bytes of block scales a quantised weight", "B/param", lambda p: p.case.training.base_scale_bytes),
+    Symbol("w_n", "bytes a layer's weight is gathered in", "B/param", lambda p: p.case.training.base_weight_bytes or p.case.training.recipe.compute_bytes),
     Symbol("w_c", "bytes a weight is gathered and multiplied in", "B/param", lambda p: p.case.training.recipe.compute_bytes),
     Symbol("w_k", "bytes of the autocast copy of a weight", "B/param", lambda p: p.case.training.recipe.cast_copy_bytes),
     Symbol("w_g", "bytes of a gradient", "B/param", lambda p: p.case.training.recipe.gradient_bytes),
@@ -212,12 +218,13 @@ _SYMBOLS = (
     Symbol("u_a", "1 with attention dropout", "1", lambda p: _flag(p.model.attention.dropout > 0)),
     Symbol("u_p", "1 with residual dropout", "1", lambda p: _flag(p.model.residual_dropout > 0)),
     Symbol("u_y", "1 when the router reads an fp32 copy", "1", lambda p: _flag(bool(p.model.experts and p.model.experts.router_fp32))),
+    Symbol("u_v", "1 when logits are upcast into a copy", "1", lambda p: _flag(p.case.training.recipe.activation_bytes < FP32)),
     Symbol("u_s", "1 when the final logits are soft-capped", "1", lambda p: _flag(p.model.logit_softcap)),
     Symbol("u_l", "1 when the caller holds the logits during backward", "1", lambda p: _flag(p.case.training.keep_logits)),
     Symbol("u_h", "1 on the stage that holds the head", "1", lambda p: p.is_last),
     # fixed figures
     Symbol("B_x", "CUDA workspace of the matrix library", "B", lambda p: p.case.training.workspace_bytes),
-    Symbol("B_r", "elements of a communication bucket", "param", lambda p: p.case.training.bucket_elements),
+    Symbol("B_r", "elements of a communication bucket", "param", lambda p: at_most(p.case.training.bucket_elements, p.divided_trained + p.replicated_trained + p.head_trained + p.embedding_trained + p.experts_trained)),
 )  # fmt: skip
 
 
@@ -242,10 +249,6 @@ def _stream_bytes(place: Place) -> float:
     """The residual stream is fp32 under autocast over fp32 weights, else it has the activations' dtype."""
     recipe = place.case.training.recipe
     return 4 if recipe.cast_copy_bytes else recipe.activation_bytes
-
-
-def _base_bytes(place: Place) -> float:
-    return place.case.training.base_weight_bytes or place.case.training.recipe.weight_bytes
 
 
 def _adapter_parameters(place: Place) -> Number:

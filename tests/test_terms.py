@@ -94,7 +94,12 @@ CHOICES = {
     "ffn": ("gated", "plain", "plain_unfused", "relu"),
     "experts": ("none", "routed", "clamped", "every_token"),
     "loss": get_args(arguments.LossKernel),
-    "logits": ("upcast", "vocab_parallel"),
+    "logits": ("upcast", "upcast_shifted", "upcast_in_model", "own_dtype", "compiled", "vocab_parallel"),
+    "selective": ("modules", "operators"),
+    "reduction": ("copied", "in_place"),
+    "expert_base": ("plain", "quantized"),
+    "frozen_units": ("none", "fsdp1"),
+    "kv": ("grouped", "expanded"),
     "gather": ("none", "units"),
     "buckets": ("none", "ddp", "deepspeed"),
     "ffn_kind": ("dense", "moe"),
@@ -105,28 +110,22 @@ def _possible(choices):
     """Combinations that a case can have."""
     if choices.get("ffn_kind") == "moe" and choices.get("experts") == "none":
         return False
+    if choices.get("logits") == "vocab_parallel" and choices.get("loss") == "fused":
+        return False  # Megatron's fused loss is the fused_logits kernel
     return not (choices.get("experts") == "every_token" and choices.get("implementation") == "fused")
+
+
+ALWAYS_FILLED = {
+    "weights.dense", "weights.experts", "norms.kept", "attention.qkv", "attention.core", "attention.output",
+    "loss.kept", "head.norm", "working.head", "working.attention",
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("slot", SLOTS)
 def test_for_any_choice_at_most_one_term_claims_a_slot(slot):
     terms = SLOTS[slot]
     kinds = sorted({kind for term in terms for kind in term.when})
-    always = [
-        name
-        for name in (
-            "weights.dense",
-            "norms.kept",
-            "attention.qkv",
-            "attention.core",
-            "loss.kept",
-            "loss.forward",
-            "loss.backward",
-            "head.kept",
-            "working.attention",
-        )
-        if name == slot
-    ]
+    always = slot in ALWAYS_FILLED
     for values in itertools.product(*(CHOICES[kind] for kind in kinds)):
         choices = dict(zip(kinds, values, strict=True))
         if not _possible(choices):
@@ -157,7 +156,7 @@ def test_a_layer_always_has_one_feed_forward_of_each_slot():
 def test_every_slot_is_placed_in_time():
     place = Place(case(**KINDS["8b full on one"]), case(**KINDS["8b full on one"]).layout)
     placed = {
-        *presence.outer_presence(place), *phases.LAYER_SLOTS, *phases.WORKING_SLOTS, "checkpoint.input",
+        *presence.outer_presence(place), *phases.LAYER_SLOTS, *phases.WORKING_SLOTS, *phases.CHECKPOINT_SLOTS,
     }  # fmt: skip
     assert set(SLOTS) == placed
 

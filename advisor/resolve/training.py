@@ -7,7 +7,7 @@ from advisor.catalog.optimizers import find_optimizer
 from advisor.catalog.overheads import communicator_bytes, fragmentation_share, workspace_bytes
 from advisor.catalog.recipes import find_recipe, precisions_of
 from advisor.errors import AdvisorError
-from advisor.methods import base_weight_bytes, check_trainable, lora_modules
+from advisor.methods import check_trainable, lora_modules, quantized_bytes
 from advisor.resolve.ledger import Ledger
 from advisor.types.architecture import ModelArchitecture
 from advisor.types.arguments import CaseArguments
@@ -33,6 +33,7 @@ def read_training(
     optimizer = take("optimizer", "adamw")
     named = facts.optimizer if optimizer == "adamw" else optimizer
     quantization = take("quantization", "nf4") if method == "qlora" else _no_quantization(arguments)
+    base_bytes, scale_bytes = quantized_bytes(quantization)
     compute = take("implementation", facts.implementation, "the framework's own")
     return Training(
         method=method,
@@ -41,7 +42,8 @@ def read_training(
         lora_targets=lora_modules(take("lora_targets", ("all_linear",)), model) if adapters else (),
         lora_bytes=_lora_bytes(ledger, recipe.activation_bytes) if adapters else 0,
         lora_dropout=take("lora_dropout", 0.0) if adapters else 0.0,
-        base_weight_bytes=base_weight_bytes(quantization),
+        base_weight_bytes=base_bytes,
+        base_scale_bytes=scale_bytes,
         lora_modules_to_save=take("lora_modules_to_save", ()) if adapters else (),
         quantization=quantization,
         framework=facts.name,

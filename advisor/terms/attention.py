@@ -14,19 +14,19 @@ def attention_input(T, h, w, c_q, u_q, t_s):
 # --- q, k, v ---------------------------------------------------------------------------------------------------------
 
 
-@term("attention.qkv", source="flash-attention-2 §3", attention="gqa", kernel=FLASH, qkv="separate")
+@term("attention.qkv", source="flash-attention-2 §3", attention="gqa", kv="grouped", qkv="separate")
 def qkv_flash(T, a, g, d, d_v, w, tp):
     """Rotated q and k, and v; key/value heads are not expanded."""
     return T * (a * d + g * d + g * d_v) * w / tp
 
 
-@term("attention.qkv", source="flash-attention-2 §3", attention="gqa", kernel=FLASH, qkv="fused_rotated")
+@term("attention.qkv", source="flash-attention-2 §3", attention="gqa", kv="grouped", qkv="fused_rotated")
 def qkv_flash_fused(T, a, g, d, w, tp):
     """V is a view, so the whole fused output stays alive beside rotated q and k."""
     return T * (2 * a * d + 3 * g * d) * w / tp
 
 
-@term("attention.qkv", source="flash-attention-2 §3", attention="gqa", kernel=FLASH, qkv="fused")
+@term("attention.qkv", source="flash-attention-2 §3", attention="gqa", kv="grouped", qkv="fused")
 def qkv_flash_views(T, a, g, d, w, tp):
     """Without rotation q, k and v are views of one output."""
     return T * (a * d + 2 * g * d) * w / tp
@@ -36,7 +36,7 @@ def qkv_flash_views(T, a, g, d, w, tp):
     "attention.qkv",
     source="pytorch-code sdpa math and efficient",
     attention="gqa",
-    kernel=("sdpa_masked", "eager"),
+    kv="expanded",
     qkv="separate",
 )
 def qkv_expanded(T, a, d, d_v, w, tp):
@@ -48,7 +48,7 @@ def qkv_expanded(T, a, d, d_v, w, tp):
     "attention.qkv",
     source="pytorch-code sdpa math and efficient",
     attention="gqa",
-    kernel=("sdpa_masked", "eager"),
+    kv="expanded",
     qkv="fused_rotated",
     heads="grouped",
 )
@@ -61,7 +61,7 @@ def qkv_expanded_fused(T, a, d, w, tp):
     "attention.qkv",
     source="pytorch-code sdpa math and efficient",
     attention="gqa",
-    kernel=("sdpa_masked", "eager"),
+    kv="expanded",
     qkv="fused",
 )
 def qkv_expanded_views(T, a, g, d, w, tp):
@@ -73,7 +73,7 @@ def qkv_expanded_views(T, a, g, d, w, tp):
     "attention.qkv",
     source="pytorch-code sdpa math and efficient",
     attention="gqa",
-    kernel=("sdpa_masked", "eager"),
+    kv="expanded",
     qkv="fused_rotated",
     heads="equal",
 )

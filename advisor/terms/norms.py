@@ -45,6 +45,12 @@ def checkpoint_input(T, h, w_x, t_s):
     return T * h * w_x / t_s
 
 
+@term("checkpoint.selected", source="torchtitan-code _apply_op_sac", selective="operators")
+def checkpoint_selected(T, h, a, g, d, d_v, f, w, w_32, t_s, tp):
+    """Per-operator selective recompute: every second matrix product (q, v, gate, down) and attention are kept."""
+    return T * ((a * d + g * d_v + f) * w / tp + h * w / t_s + a * (d_v * w + w_32) / tp)
+
+
 TERMS = (
     rmsnorm_reference,
     rmsnorm_gemma,
@@ -53,4 +59,5 @@ TERMS = (
     layernorm_fused,
     residual_masks,
     checkpoint_input,
+    checkpoint_selected,
 )

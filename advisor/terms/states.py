@@ -12,12 +12,18 @@ def weights_dense(P_t, P_r, tp, w_w, z_w):
 
 
 @term("weights.dense", source="qlora-2023 §3", base="quantized")
-def weights_dense_quantized(P_t, P_r, N_r, tp, w_b, w_w, z_w):
-    """Quantised layer matrices with their block scales; what lies outside the layers stays unquantised."""
-    return ((P_t / tp - N_r) * w_b + (P_r + N_r) * w_w) / z_w
+def weights_dense_quantized(P_t, P_r, N_r, tp, w_b, w_j, w_w, z_b, z_w):
+    """Quantised layer matrices; their block scales, which no rank divides; what lies outside stays unquantised."""
+    return (P_t / tp - N_r) * (w_b / z_b + w_j) + (P_r + N_r) * w_w / z_w
 
 
-@term("weights.experts", source="zero-2020 §5")
+@term("weights.experts", source="qlora-2023 §3", expert_base="quantized")
+def weights_experts_quantized(P_e, ep, etp, w_b, w_j, z_b):
+    """Quantised expert matrices and their block scales."""
+    return P_e / (ep * etp) * (w_b / z_b + w_j)
+
+
+@term("weights.experts", source="zero-2020 §5", expert_base="plain")
 def weights_experts(P_e, ep, etp, w_w, y_w):
     """Resident weights of the routed experts; expert parallel divides them, ZeRO divides what expert data ranks share."""
     return P_e / (ep * etp) * w_w / y_w
@@ -137,6 +143,7 @@ def adapters_optimizer(P_a, w_m, z_o):
 TERMS = (
     weights_dense,
     weights_dense_quantized,
+    weights_experts_quantized,
     weights_experts,
     weights_cast_copies,
     weights_cast_head,

@@ -37,14 +37,26 @@ def working_attention_flash(T, a, d, d_v, w, w_32, tp):
 
 @term("working.attention", source="pytorch-code softmax backward", kernel="eager")
 def working_attention_eager(T, s, a, w, w_32, u_32, tp):
-    """Gradients on both sides of the softmax."""
-    return T * a * s * (2 * w + w_32 * u_32 * 2) / tp
+    """Gradients of probabilities and scores: with their fp32 cast in low precision, three fp32 tensors in fp32."""
+    return T * a * s * ((w + w_32) * u_32 + 3 * w_32 * (1 - u_32)) / tp
 
 
-@term("working.head", source="transformers-code LlamaRMSNorm")
+@term("working.head", source="transformers-code LlamaRMSNorm", loss=("standard", "fused_logits", "chunked"))
 def working_head(T, V, h, w, w_32, t_v, t_s, u_h):
     """The logits' gradient in the weights' dtype, and the final norm's fp32 temporaries."""
     return (T * V * w / t_v + 4 * T * h * w_32 / t_s) * u_h
+
+
+@term("working.head", source="transformers-code LlamaRMSNorm", loss="fused")
+def working_head_fused(T, h, w_32, t_s, u_h):
+    """The final norm's fp32 temporaries."""
+    return 4 * T * h * w_32 / t_s * u_h
+
+
+@term("working.dequantized", source="bitsandbytes-code dequantize_4bit", base="quantized")
+def working_dequantized(N_m, w_c):
+    """The largest quantised matrix of a layer, expanded to be multiplied."""
+    return N_m * w_c
 
 
 # --- sharded weights ---------------------------------------------------------------------------------------------------
@@ -57,24 +69,36 @@ def gather_outer(N_r, w_c):
 
 
 @term("gather.layer", source="pytorch-fsdp2 FSDPParamGroup", gather="units")
-def gather_layer(N_u, w_c):
+def gather_layer(N_u, w_n):
     """One layer's gathered weights: those in use, or the buffer that the next ones arrive in."""
-    return N_u * w_c
+    return N_u * w_n
 
 
 @term("gather.kept", source="pytorch-fsdp2 FSDPParamGroup", gather="units")
-def gather_kept(P_t, P_r, P_e, N_r, tp, ep, etp, w_c):
+def gather_kept(P_t, P_r, P_e, N_r, tp, ep, etp, w_n):
     """Without resharding after forward every gathered layer stays until its backward pass."""
-    return (P_t / tp + P_r + P_e / (ep * etp) - N_r) * w_c
+    return (P_t / tp + P_r + P_e / (ep * etp) - N_r) * w_n
 
 
-@term("gather.gradient", source="pytorch-fsdp2 FSDPParamGroup", gather="units")
+@term("gather.gradient", source="pytorch-code FullyShardedDataParallel", gather="units", reduction="in_place")
+def gather_gradient_flat(N_g, w_c):
+    """One layer's whole gradient, flat: it is reduced from where it lies."""
+    return N_g * w_c
+
+
+@term("gather.gradient_half", source="pytorch-code FullyShardedDataParallel", gather="units", reduction="in_place")
+def gather_gradient_flat_half(N_g, w_c):
+    """The flat gradient is allocated whole when its first part arrives."""
+    return N_g * w_c
+
+
+@term("gather.gradient", source="pytorch-fsdp2 FSDPParamGroup", gather="units", reduction="copied")
 def gather_gradient(N_g, w_c, w_d):
     """One layer's whole gradient, and the buffer from which the layer before it is reduced."""
     return N_g * (w_c + w_d)
 
 
-@term("gather.gradient_half", source="pytorch-fsdp2 FSDPParamGroup", gather="units")
+@term("gather.gradient_half", source="pytorch-fsdp2 FSDPParamGroup", gather="units", reduction="copied")
 def gather_gradient_half(N_d, N_g, w_c, w_d):
     """While the feed-forward's tensors are all alive: the gradients made so far, and the layer before's buffer."""
     return N_d * w_c + N_g * w_d
@@ -84,6 +108,12 @@ def gather_gradient_half(N_d, N_g, w_c, w_d):
 def gather_head_gradient(G_h, tp, w_c):
     """The head's whole gradient waits for the embedding's, with which it is reduced."""
     return G_h / tp * w_c
+
+
+@term("gather.held_gradients", source="pytorch-code register_multi_grad_hook", frozen_units="fsdp1")
+def gather_held_gradients(T, h, w_x, t_s):
+    """FSDP1's hook on the inputs of a unit that is not trained holds them and their gradients to the end of the pass."""
+    return 2 * T * h * w_x / t_s
 
 
 @term("gather.end", source="pytorch-fsdp2 FSDPParamGroup", gather="units")
@@ -118,12 +148,17 @@ TERMS = (
     working_attention_flash,
     working_attention_eager,
     working_head,
+    working_head_fused,
+    working_dequantized,
     gather_outer,
     gather_layer,
     gather_kept,
+    gather_gradient_flat,
+    gather_gradient_flat_half,
     gather_gradient,
     gather_gradient_half,
     gather_head_gradient,
+    gather_held_gradients,
     gather_end,
     buckets_deepspeed,
     buckets_ddp,

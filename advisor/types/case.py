@@ -113,6 +113,7 @@ class Training(Value):
     lora_bytes: float
     lora_dropout: float
     base_weight_bytes: float = Field(default=0, description="bytes of a quantised base weight; 0: not quantised")
+    base_scale_bytes: float = Field(default=0, description="bytes of block scales a quantised weight")
     lora_modules_to_save: tuple[str, ...]
     quantization: str
     framework: a.Framework
