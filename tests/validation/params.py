@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
 from advisor.architecture import count_parameters, outer_parameters, resolve_model
 from advisor.errors import AdvisorError
+from tests.validation.facts import read_facts
 
 
 def run(path: Path) -> dict[str, Any]:
     """Compares every model of the file, prints a table and returns how many agree in all figures."""
-    models = json.loads(path.read_text(encoding="utf-8"))["models"]
+    models = read_facts(path, "models")["models"]
     differing = {}
     print(f"{'model':<20}{'counted by PyTorch':>22}{'by the product':>22}  differs in")
     for name, facts in models.items():
