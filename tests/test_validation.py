@@ -125,7 +125,7 @@ def test_rows_reach_a_kind_that_knows_them(monkeypatch, tmp_path, capsys):
     [
         (["peak", "facts.json"], "accepted: all, activations"),
         (["peaks"], "needs the file"),
-        (["peaks", OWN_FOLDER], "cannot be read: Is a directory"),
+        (["peaks", OWN_FOLDER], "not a file that can be read: Is a directory"),
         (["peaks", OWN_FOLDER / "params.json"], "has no 'configs' and no 'cases'"),
         (["peaks", OWN_FOLDER / "peaks.json", "--rows", "cluster"], "leave --rows out"),
         (["all", OWN_FOLDER / "peaks.json"], "leave FILE"),
@@ -201,7 +201,11 @@ def test_a_recount_without_pytorch_says_what_to_install(monkeypatch, capsys):
 
 @pytest.mark.parametrize(
     ("arguments", "said"),
-    [(["llama-3-8c"], "did you mean 'llama-3-8b'"), (["llama-3-8b", "--layers", "33"], "accepted: 1 to 32")],
+    [
+        (["llama-3-8c"], "did you mean 'llama-3-8b'"),
+        (["llama-3-8b", "--layers", "33"], "accepted: 1 to 32"),
+        (["llama-3-8b", "--sequence", "0"], "1 or more tokens"),
+    ],
 )
 def test_a_recount_that_is_not_understood_gets_one_sentence(arguments, said, capsys):
     assert recount.main(arguments) == recount.BAD_CALL

@@ -25,7 +25,7 @@ def read_facts(path: Path, *required: str) -> dict[str, Any]:
     try:
         facts = json.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
-        raise BadCallError(f"{path} cannot be read: {error.strerror}") from error
+        raise BadCallError(f"{path} is not a file that can be read: {error.strerror}") from error
     except ValueError as error:
         raise BadCallError(f"{path} is not JSON: {str(error).splitlines()[0]}") from error
     if not isinstance(facts, dict):

@@ -108,6 +108,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     given = parser.parse_args(arguments)
     options = {"seq": given.sequence, "mbs": 1, "attn": given.attention}
     try:
+        if given.sequence < 1:
+            raise BadCallError(f"--sequence {given.sequence}; accepted: 1 or more tokens")  # noqa: TRY301
         whole = language_model(given.model)
         config = shortened(whole, given.layers)
         by_layer, outside = counted(config, given.sequence, given.attention)
