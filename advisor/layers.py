@@ -101,7 +101,7 @@ class ModelTables:
 
 @lru_cache(maxsize=512)
 def model_tables(
-    model: ModelArchitecture, trained: TrainedPart, adapters: bool, masked_everywhere: bool
+    model: ModelArchitecture, trained: TrainedPart, adapters: bool, masked_everywhere: bool, masked_sliding: bool
 ) -> ModelTables:
     """The running sums of one model under one choice of trained layers."""
     layers = [layer_parameters(model, index) for index in range(model.layers)]
@@ -109,7 +109,7 @@ def model_tables(
     replicated = [p.replicated for p in layers]
     experts = [p.experts for p in layers]
     is_trained = [index in trained.layers for index in range(model.layers)]
-    moe, sliding = set(model.moe_layers), set(model.sliding_layers)
+    moe, sliding = set(model.moe_layers), set(model.sliding_layers if masked_sliding else ())
     kinds: dict[LayerGroup, list[int]] = {}
     for index in range(model.layers):
         if index < trained.lowest:

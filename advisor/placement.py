@@ -88,7 +88,9 @@ class Place:
     @cached_property
     def tables(self) -> ModelTables:
         """The model's running sums."""
-        return model_tables(self.model, self.trained, self.adapters, self.case.training.attention == "sdpa_masked")
+        training = self.case.training
+        reaches = training.sequence_length >= self.model.attention.sliding_window
+        return model_tables(self.model, self.trained, self.adapters, training.attention == "sdpa_masked", reaches)
 
     @cached_property
     def first_layer(self) -> Number:

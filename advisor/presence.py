@@ -86,7 +86,7 @@ def _gradient_presence(place: Place) -> dict[str, Presence]:
     early = dict.fromkeys(UP_TO_LAST, before)
     gathers = _gathers(place)
     waiting = 1 + gathers  # layers at the end of the backward pass whose gradient is not yet there
-    most = at_least(before, stay * at_least(place.layers - waiting, 0) / place.layers)
+    most = at_least(before, stay * at_least(place.layers - waiting, 0) / at_least(place.layers, 1))
     layers = early | dict.fromkeys(FIRST, most) | {EMBEDDING: stay, OPTIMIZER: stay}
     outer = at_least(before, stay * (1 - gathers))
     head = early | dict.fromkeys((LAST_FFN, LAST_ATTENTION, *FIRST, EMBEDDING), outer) | {OPTIMIZER: stay}

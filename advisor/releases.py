@@ -28,6 +28,8 @@ def logits_path(case: Case) -> str:
     training = case.training
     if training.framework in {"megatron", "megatron_fsdp"}:
         return "vocab_parallel"
+    if case.model.model_type in _NEVER_UPCAST:
+        return "own_dtype"
     if training.framework == "torchtitan":
         return "compiled" if training.compile and compiles_loss(training.framework_version) else "upcast"
     found = release(training.framework_version, "transformers")
@@ -49,6 +51,8 @@ def compiles_loss(version: str) -> bool:
 LAST_YEAR_OF_EAGER_LOSS = 2024
 
 
+#: Families whose own code never casts the logits (llm-foundry).
+_NEVER_UPCAST = ("mpt",)
 #: Families whose loss ran on the logits' own dtype before the common loss function.
 _NO_UPCAST = ("gpt2", "gpt_bigcode")
 

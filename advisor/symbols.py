@@ -108,6 +108,15 @@ def _optimizer_bytes(place: Place, kind: str) -> float:
     return float(training.recipe.master_bytes + state)
 
 
+def _adapter_optimizer_bytes(place: Place) -> float:
+    """An adapter's moments have its own dtype, unless the recipe steps an fp32 master copy."""
+    training = place.case.training
+    state = training.optimizer.matrix_bytes
+    if training.recipe.master_bytes or not training.optimizer.follows_precision:
+        return float(training.recipe.master_bytes + state)
+    return float(state / FP32 * training.lora_bytes)
+
+
 def _on_gpu(place: Place) -> Number:
     """Share of the optimizer that stays on the GPU."""
     offloaded = place.layout.offload_optimizer
@@ -190,6 +199,7 @@ _SYMBOLS = (
     Symbol("w_g", "bytes of a gradient", "B/param", lambda p: p.case.training.recipe.gradient_bytes),
     Symbol("w_d", "bytes a gradient is reduced in", "B/param", lambda p: p.case.training.recipe.reduce_bytes),
     Symbol("w_m", "optimizer bytes of a parameter: master copy and states", "B/param", lambda p: _optimizer_bytes(p, "matrix")),
+    Symbol("w_q", "optimizer bytes of an adapter's parameter", "B/param", lambda p: _adapter_optimizer_bytes(p)),
     Symbol("w_o", "optimizer bytes of an embedding, head or norm parameter", "B/param", lambda p: _optimizer_bytes(p, "other")),
     Symbol("w_t", "scratch bytes of a parameter while the optimizer steps", "B/param", lambda p: _scratch_bytes(p)),
     Symbol("w_v", "scratch bytes of a parameter in a tensor that steps alone", "B/param", lambda p: _tensor_scratch_bytes(p)),

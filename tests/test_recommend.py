@@ -46,7 +46,11 @@ def test_the_layout_sent_back_gives_the_same_figures(job):
     call = found.next_calls[0]
     again = answer(resolve(CaseArguments(**call.arguments), allow_paths=False))
     assert call.tool == "estimate_memory"
-    assert (again.layout, again.peak_bytes, again.verdict) == (found.layout, found.estimate.peak_bytes, found.estimate.verdict)
+    assert (again.layout, again.peak_bytes, again.verdict) == (
+        found.layout,
+        found.estimate.peak_bytes,
+        found.estimate.verdict,
+    )
 
 
 @pytest.mark.parametrize("job", FITTING)

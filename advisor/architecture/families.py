@@ -150,7 +150,8 @@ _MINIMAX_M3 = Family(
     },
 )  # fmt: skip
 _GPT_OSS = Family(
-    norm="gemma_rmsnorm", softmax_fp32=False, qkv_bias="attention_bias", output_bias="attention_bias", sinks=True,
+    norm="gemma_rmsnorm", softmax_fp32=False, query_concat=True, qkv_bias="attention_bias",
+    output_bias="attention_bias", sinks=True,
     sliding="even",
     routing=Routing(expert_width="intermediate_size", router_bias=True, expert_bias=True, clamped=True),
     defaults={"attention_bias": True, "head_dim": 64},

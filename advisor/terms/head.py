@@ -118,7 +118,34 @@ def loss_backward_compiled(T, V, w, t_v, u_h):
     return T * V * w / t_v * u_h
 
 
-@term("loss.kept", source="unsloth-code fast_cross_entropy_loss", loss="fused_logits")
+@term(
+    "loss.kept",
+    source="flash-attention-2022 CrossEntropyLoss of the repository",
+    loss="fused_logits",
+    logits=("own_dtype", "compiled"),
+)
+def loss_kept_fused_own(T, V, w, t_v, u_h):
+    """Logits in their own dtype; the kernel keeps one scalar a token beside them."""
+    return T * V * w / t_v * u_h
+
+
+@term(
+    "loss.backward",
+    source="flash-attention-2022 CrossEntropyLoss of the repository",
+    loss="fused_logits",
+    logits=("own_dtype", "compiled"),
+)
+def loss_backward_fused_own(T, V, w, t_v, u_h):
+    """The logits' gradient in their own dtype."""
+    return T * V * w / t_v * u_h
+
+
+@term(
+    "loss.kept",
+    source="unsloth-code fast_cross_entropy_loss",
+    loss="fused_logits",
+    logits=("upcast", "upcast_shifted", "upcast_in_model", "vocab_parallel"),
+)
 def loss_kept_fused_logits(T, V, w_32, t_v, u_h):
     """The fp32 logits, over which the kernel later writes their gradient."""
     return T * V * w_32 / t_v * u_h
@@ -151,7 +178,7 @@ def loss_forward_fused_in_model(T, V, w_32, t_v, u_h):
     "loss.backward",
     source="unsloth-code fast_cross_entropy_loss",
     loss="fused_logits",
-    logits=("upcast", "upcast_shifted", "upcast_in_model", "own_dtype", "compiled"),
+    logits=("upcast", "upcast_shifted", "upcast_in_model"),
 )
 def loss_backward_fused_logits(T, V, w_32, t_v, u_h):
     """The shift's backward pass copies the gradient into a tensor of all positions."""
@@ -244,6 +271,8 @@ TERMS = (
     loss_forward_parallel,
     loss_backward_standard,
     loss_backward_parallel,
+    loss_kept_fused_own,
+    loss_backward_fused_own,
     loss_kept_fused_logits,
     loss_forward_fused_logits,
     loss_forward_fused_shifted,

@@ -135,9 +135,9 @@ def adapters_gradients(P_a, w_p, z_g):
 
 
 @term("adapters.optimizer", source="lora-2021 §4", adapters="on")
-def adapters_optimizer(P_a, w_m, z_o):
+def adapters_optimizer(P_a, w_q, z_o):
     """Optimizer states of the adapters."""
-    return P_a * w_m / z_o
+    return P_a * w_q / z_o
 
 
 TERMS = (
