@@ -92,8 +92,8 @@ def test_a_term_with_a_statement_is_refused():
         @term("x", source="none")
         def two_steps(s):
             """Two statements cannot be one formula."""
-            s = 2 * s  # noqa: PLW0642 - what the engine must refuse
-            return s
+            s += 1
+            return s * 2
 
 
 def test_an_argument_outside_the_glossary_is_refused_with_the_nearest_symbol():
