@@ -48,23 +48,34 @@ class StageBreakdown:
     lines: tuple[Line, ...]
 
     @cached_property
+    def totals(self) -> Mapping[str, int]:
+        """Bytes alive in each phase, and those that rest off the GPU."""
+        alike: dict[int, list[Line]] = {}
+        for line in self.lines:
+            alike.setdefault(id(line.presence), []).append(line)
+        totals = dict.fromkeys((*phases.PHASES, phases.HOST, phases.NVME), 0)
+        for lines in alike.values():
+            whole = sum([line.amount for line in lines])
+            for phase, count in lines[0].presence.items():
+                if count:
+                    exact = isinstance(count, int)  # whole lines times a whole count need no rounding line by line
+                    totals[phase] += whole * count if exact else sum(line.at(phase) for line in lines)
+        return totals
+
+    @property
     def by_phase(self) -> Mapping[str, int]:
         """Bytes alive in each phase."""
-        return {phase: sum(line.at(phase) for line in self.lines) for phase in phases.PHASES}
+        return {phase: self.totals[phase] for phase in phases.PHASES}
 
     @property
     def peak_phase(self) -> str:
         """The phase with the most bytes; the earlier one of equals."""
-        return max(phases.PHASES, key=lambda phase: self.by_phase[phase])
+        return max(phases.PHASES, key=self.totals.__getitem__)
 
     @property
     def peak_bytes(self) -> int:
         """Bytes at the peak."""
-        return self.by_phase[self.peak_phase]
-
-    def rank_bytes(self, where: str) -> int:
-        """Bytes one rank keeps off the GPU: ``phases.HOST`` or ``phases.NVME``."""
-        return sum(line.at(where) for line in self.lines)
+        return self.totals[self.peak_phase]
 
     @property
     def parameters(self) -> int:
@@ -99,7 +110,7 @@ class Breakdown:
 
     def node_bytes(self, where: str) -> int:
         """Bytes one node keeps off its GPUs, judged by its heaviest rank."""
-        return max(stage.rank_bytes(where) for stage in self.stages) * self.case.cluster.gpus_per_node
+        return max(stage.totals[where] for stage in self.stages) * self.case.cluster.gpus_per_node
 
     @property
     def usable_bytes(self) -> int:
@@ -151,8 +162,17 @@ def _layer_values(case: Case, layout: Any) -> Mapping[Any, _GroupValues]:
         terms = select(choices(case, masked=group.masked) | group.choices)
         slots = (*phases.LAYER_SLOTS, *phases.WORKING_SLOTS, *phases.CHECKPOINT_SLOTS)
         wanted = {slot: terms[slot] for slot in slots if slot in terms}
-        found[group] = _GroupValues(wanted, values, {slot: term(values) for slot, term in wanted.items()})
+        found[group] = _GroupValues(wanted, values, {slot: whole_bytes(term(values)) for slot, term in wanted.items()})
     return found
+
+
+def whole_bytes(amount: Number) -> Number:
+    """The nearest whole byte, as an int for one case."""
+    if isinstance(amount, (int, float)):
+        return round(amount)
+    import numpy as np  # noqa: PLC0415 - only columns come this far
+
+    return np.round(amount)
 
 
 def _lines(place: Place, layers: Mapping[Any, _GroupValues]) -> Iterator[Line]:
@@ -160,7 +180,7 @@ def _lines(place: Place, layers: Mapping[Any, _GroupValues]) -> Iterator[Line]:
     values = Values(place)
     for slot, presence in outer_presence(place).items():
         if slot in terms:
-            yield Line(terms[slot], values, terms[slot](values), presence)
+            yield Line(terms[slot], values, whole_bytes(terms[slot](values)), presence)
     for group, sums in place.tables.groups:
         held = layers[group]
         for slot, presence in layer_presence(place, sums).items():

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 import inspect
+import re
 import textwrap
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
@@ -65,7 +66,16 @@ class Term:
 
     def substituted(self, values: Mapping[str, Number]) -> str:
         """The expression with the case's numbers in place of its symbols."""
-        return render(self._tree, lambda name: number_text(values[name]))
+        texts = {symbol: number_text(values[symbol]) for symbol in self.symbols}
+        if any(text.startswith("-") for text in texts.values()):
+            return render(self._tree, texts.__getitem__)  # a negative number needs its own brackets
+        return "".join(texts.get(part, part) for part in self._parts)
+
+    @cached_property
+    def _parts(self) -> tuple[str, ...]:
+        """The formula's text cut at its symbols, so that numbers can be put in their places."""
+        names = "|".join(sorted(self.symbols, key=len, reverse=True))
+        return tuple(re.split(rf"(?<![\w.])({names})(?!\w)", self.formula))
 
 
 def term(slot: str, source: str, **when: str | tuple[str, ...]) -> Callable[[Callable[..., Number]], Term]:

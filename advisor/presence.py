@@ -179,13 +179,13 @@ def layer_presence(place: Place, sums: tuple[int, ...]) -> Mapping[str, Presence
     first_segment_end = at_most(place.first_layer + segment, place.end_layer)
     first_segment = first_recomputed * (pick(sums, first_segment_end) - pick(sums, place.first_layer))
     at_first = choose(first_recomputed == 1, first_segment, first)
-    presence: dict[str, Presence] = {}
-    for slot in LAYER_SLOTS:
-        kept = keeps(place, slot)
+    variants: dict[tuple[Number, bool], Presence] = {}
+
+    def alive(kept: Number, freed: bool) -> Presence:
+        """Slots that are kept and freed alike share one table."""
         again = last * (1 - kept) * (1 - all_recomputed)
         at_last = held * kept + last_segment + again
-        freed = 1 if slot in FEED_FORWARD_SLOTS else 0
-        presence[slot] = {
+        return {
             FORWARD: held * kept,
             LOSS: held * kept,
             HEAD: held * kept,
@@ -195,6 +195,12 @@ def layer_presence(place: Place, sums: tuple[int, ...]) -> Mapping[str, Presence
             FIRST_ATTENTION: at_first - freed * first,
             HOST: (made - held) * kept,
         }
+
+    presence: dict[str, Presence] = {}
+    for slot in LAYER_SLOTS:
+        kept, freed = keeps(place, slot), slot in FEED_FORWARD_SLOTS
+        key = (kept if isinstance(kept, int) else slot, freed)
+        presence[slot] = variants.get(key) or variants.setdefault(key, alive(kept, freed))
     presence["working.ffn"] = {LAST_FFN: last, FIRST_FFN: first}
     presence["working.attention"] = {LAST_ATTENTION: last, FIRST_ATTENTION: first}
     return presence

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from typing import Any
 
 from advisor.architecture.config import read_config
@@ -14,6 +15,7 @@ from advisor.types import ModelArchitecture
 _VARIANT = re.compile(r"(?:[-_ ](?:instruct|chat|base|it|pt|hf))+$", re.IGNORECASE)
 
 
+@lru_cache(maxsize=1024)
 def find_preset(name: str) -> str | None:
     """The catalog id that a name stands for; None when the catalog does not know it.
 
@@ -41,6 +43,7 @@ def preset_entry(identity: str) -> dict[str, Any]:
     return entry
 
 
+@lru_cache(maxsize=1024)
 def read_preset(identity: str) -> ModelArchitecture:
     """The architecture of a catalog entry, with the notes the entry carries."""
     entry = preset_entry(identity)

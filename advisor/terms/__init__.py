@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import lru_cache
 
 from advisor.formula import Term
 from advisor.terms import attention, feed_forward, head, host, norms, states, transients
@@ -34,7 +35,12 @@ def select(choices: Mapping[str, str]) -> Mapping[str, Term]:
     Raises:
         LookupError: two terms claim the same slot: the catalog of terms is at fault, not the case.
     """
-    chosen: dict[str, Term] = {}
+    return _selected(tuple(choices.items()))
+
+
+@lru_cache(maxsize=1024)
+def _selected(items: tuple[tuple[str, str], ...]) -> Mapping[str, Term]:
+    choices, chosen = dict(items), {}
     for slot, terms in SLOTS.items():
         matching = [term for term in terms if term.applies(choices)]
         if len(matching) > 1:
