@@ -33,9 +33,11 @@ LINE = 120
 
 
 def section(module: ModuleType, path: Path, figures: Mapping[str, Any]) -> str:
-    """A file's part of the page: its figures and, where the kind compares row by row, its groups and worst rows."""
+    """A file's part of the page: its figures, the kind's own tables, where it compares rows its groups and worst."""
     parts = [f"## {path.stem}", fill(f"{str(module.__doc__).splitlines()[0]} {_note(path)}", LINE)]
     parts.append(fill("; ".join(f"`{name}` {_figure(value)}" for name, value in figures.items()) + ".", LINE))
+    if hasattr(module, "details"):
+        parts.append(module.details(path))
     if hasattr(module, "comparisons"):
         rows = module.comparisons(path)
         kind = module.__name__.rsplit(".", 1)[-1]

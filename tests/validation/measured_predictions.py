@@ -1,0 +1,109 @@
+"""A published measurement beside the product: the same memory, on the rank that was reported."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from advisor.answer import verdict
+from advisor.estimate import Breakdown, estimate
+from advisor.resolve import resolve
+from advisor.types import CaseArguments
+from advisor.units import GIB
+from tests.validation.comparison import Comparison
+from tests.validation.measured_rows import arguments, text
+
+#: Words for a meter outside the process: it sees the context and the allocator's cache as well.
+DRIVER_WORDS = ("nvidia", "process", "vram", "gpu memory", "monitor", "smi")
+
+
+@dataclass(frozen=True)
+class Predicted:
+    """A row that the product answered.
+
+    Attributes:
+        row: the published row.
+        breakdown: the product's memory.
+        verdict: what the product says of the run.
+        comparison: our figure beside the measured one of the same kind; None where the row states no peak.
+        meter: allocated, reserved or driver.
+    """
+
+    row: Mapping[str, Any]
+    breakdown: Breakdown
+    verdict: str
+    comparison: Comparison | None
+    meter: str
+
+    @property
+    def evidence(self) -> str:
+        """The class of evidence that the answer rests on."""
+        return self.breakdown.case.training.recipe.evidence
+
+    @property
+    def known(self) -> bool:
+        """Recipe verified or known, dense, in bf16."""
+        case = self.breakdown.case
+        plain = case.model.experts is None and not case.training.base_weight_bytes
+        return self.evidence != "assumed" and plain and "fp" not in case.training.precision.replace("bf", "")
+
+    @property
+    def fixed_gib(self) -> float:
+        """What the meter sees beside the allocator's memory."""
+        return outside_gib(self.breakdown) if self.meter == "driver" else 0
+
+
+def predict(row: Mapping[str, Any]) -> Predicted:
+    """The product's answer for a row.
+
+    Raises:
+        NotGivenError: the row does not state what decides its memory.
+        AdvisorError: the product refuses the case.
+    """
+    breakdown = estimate(resolve(CaseArguments(**arguments(row)), allow_paths=False))
+    meter, fact = measured(row)
+    comparison = None
+    if fact is not None:
+        comparison = Comparison(row["id"], row["source_group"], fact, our_gib(breakdown, row, meter))
+    return Predicted(row, breakdown, verdict(breakdown), comparison, meter)
+
+
+def measured(row: Mapping[str, Any]) -> tuple[str, float | None]:
+    """Which memory was measured (allocated, reserved, driver), and its GiB."""
+    stated = row.get("measured_all") or {}
+    allocated = stated.get("allocated_gib") or stated.get("peak_allocated_gib")
+    if allocated:
+        return "allocated", float(allocated)
+    if stated.get("reserved_gib"):
+        return "reserved", float(stated["reserved_gib"])
+    kind, peak = text(row, "measured_kind"), row.get("measured_peak_gib")
+    by_driver = any(word in kind for word in DRIVER_WORDS)
+    meter = "driver" if by_driver else "reserved" if "reserved" in kind else "allocated"
+    return meter, float(peak) if peak else None
+
+
+def our_gib(breakdown: Breakdown, row: Mapping[str, Any], meter: str) -> float:
+    """Our figure for that memory, on the rank that the row reports."""
+    allocated = _rank_peak(breakdown, text(row, "measured_scope")) / GIB
+    if meter == "allocated":
+        return allocated
+    reserved = allocated * (1 + breakdown.case.training.fragmentation)
+    return reserved if meter == "reserved" else reserved + outside_gib(breakdown)
+
+
+def outside_gib(breakdown: Breakdown) -> float:
+    """What lives outside the allocator: context and communicators."""
+    return (breakdown.case.cluster.driver_bytes - breakdown.usable_bytes) / GIB
+
+
+def _rank_peak(breakdown: Breakdown, scope: str) -> float:
+    peaks = [stage.peak_bytes for stage in breakdown.stages]
+    if "last rank" in scope:
+        return peaks[-1]
+    if "first/last" in scope:
+        return max(peaks[0], peaks[-1])
+    if "rank 0" in scope:
+        return peaks[0]
+    return statistics.fmean(peaks) if "mean" in scope else max(peaks)

@@ -1,0 +1,310 @@
+"""A published measurement → the arguments of a case, as a user of that framework would give them.
+
+What a row leaves out is left out here as well, so that the product chooses its own defaults. A row whose memory hangs
+on a fact that it does not state is refused with that fact's name.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from tests.validation.facts import NotGivenError
+from tests.validation.measured_models import hf_config
+
+Row = Mapping[str, Any]
+
+#: How the rows name a GPU → the catalog's name; matched as a part of the lower-case text, first hit wins.
+GPUS = {
+    "h100 96gb": "h100-96gb", "h100 (95": "h100-96gb", "h200": "h200-141gb", "h100": "h100-80gb", "h800": "h800-80gb",
+    "h20": "h20-96gb", "a100-40": "a100-40gb", "a100_40": "a100-40gb", "a100 40": "a100-40gb", "a100": "a100-80gb",
+    "a800": "a800-80gb", "gb300": "gb300-288gb", "b200/gb200": "b200-180gb", "gb200": "gb200-186gb",
+    "b200": "b200-180gb", "tesla t4": "t4-16gb", "v100-32": "v100-32gb", "v100-16": "v100-16gb", "a5000": "rtx-a5000",
+    "a6000": "rtx-a6000", "3090": "rtx-3090", "4090": "rtx-4090", "titan rtx": "rtx-3090", "mi300x": "mi300x-192gb",
+    "a10g": "a10g-24gb",
+}  # fmt: skip
+MEGATRON = ("megatron", "megatron_fsdp")
+ADAPTERS = ("lora", "qlora", "dora")
+UNUSUAL_METHODS = ("ppo", "dpo", "kto", "simpo", "rm-", "badam", "bone", "adalora", "trainable_tokens", "fwd+bwd")
+
+
+def arguments(row: Row) -> dict[str, Any]:
+    """The arguments of the row's case.
+
+    Raises:
+        NotGivenError: with the missing fact.
+    """
+    method = _method(row)
+    framework = _framework(row)
+    given = {
+        "hf_config": hf_config(row, framework),
+        **_hardware(row),
+        **method,
+        "framework": framework,
+        **_precision(row, framework, method["method"]),
+        **_optimizer(row),
+        **_kernels(row, framework),
+        **_recompute(row, framework),
+        **_batch(row),
+        **_layout(row, framework),
+        **_offload(row, framework),
+    }
+    if row.get("version"):
+        given["framework_version"] = str(row["version"])[:80]
+    return {name: value for name, value in given.items() if value is not None}
+
+
+def text(row: Row, name: str) -> str:
+    """A field as lower-case text; empty when it is absent."""
+    return str(row.get(name) or "").lower()
+
+
+# --- hardware -------------------------------------------------------------------------------------------------------
+
+GPUS_PER_NODE = 8
+A100_SMALL_GIB = 40
+
+
+def _hardware(row: Row) -> dict[str, Any]:
+    gpus = row.get("gpus") or 1
+    named = text(row, "gpu") or "a100-80gb"  # the peak does not hang on the card, but a case needs one
+    device = next((known for part, known in GPUS.items() if part in named), None)
+    if device is None:
+        raise NotGivenError(f"the GPU ({row.get('gpu')})")
+    if device == "a100-80gb" and row.get("gpu_gib") == A100_SMALL_GIB:
+        device = "a100-40gb"
+    if gpus <= GPUS_PER_NODE:
+        return {"hardware": f"1x{gpus} {device}"}
+    per_node = next(size for size in (8, 6, 4, 2, 1) if gpus % size == 0)
+    return {"hardware": f"{gpus // per_node}x{per_node} {device}"}
+
+
+# --- method and framework -------------------------------------------------------------------------------------------
+
+
+def _method(row: Row) -> dict[str, Any]:
+    named = text(row, "method")
+    if any(part in named for part in UNUSUAL_METHODS) or "vision" in named or "operator" in named:
+        raise NotGivenError(f"not modelled yet: method {row.get('method')}")
+    quantised = "qlora" in named
+    if "lora" not in named:
+        return {"method": "full"}
+    lora = row.get("lora") or {}
+    found: dict[str, Any] = {"method": "qlora" if quantised else "lora", "lora_rank": lora.get("r") or 16}
+    found["lora_targets"] = _targets(lora.get("targets"), str(row["model"]["name"]).lower())
+    if "modules_to_save" in named or "embed" in named:
+        found["lora_modules_to_save"] = ["embed_tokens", "lm_head"]
+    found["lora_dtype"] = _adapter_dtype(row, lora)
+    if quantised:
+        stated = str(
+            (row.get("precision") or {}).get("quant") or (row.get("precision") or {}).get("params") or ""
+        ).lower()
+        double = "double_quant=true" in stated or "double-quant" in stated
+        found["quantization"] = "gptq" if "gptq" in stated else "nf4_double" if double else "nf4"
+    return found
+
+
+def _targets(stated: Any, model: str) -> list[str]:
+    if not isinstance(stated, list) or "bigcode" in model or "santacoder" in model:
+        return ["all_linear"]
+    names = {str(target).rsplit(".", maxsplit=1)[-1] for target in stated}
+    short = {"q": "q_proj", "k": "k_proj", "v": "v_proj", "o": "o_proj", "output_proj": "o_proj"}
+    names = {short.get(name, name) for name in names}
+    wide = {"gate", "up", "gate_proj", "up_proj", "w1", "w2"} & names or any("mlp" in name for name in names)
+    return ["all_linear"] if wide or "c_attn" in names else sorted(names)
+
+
+def _adapter_dtype(row: Row, lora: Mapping[str, Any]) -> str:
+    precision = row.get("precision") or {}
+    if lora.get("adapter_dtype") in ("fp32", "bf16", "fp16"):
+        return str(lora["adapter_dtype"])
+    bf16 = "bf16 adapters" in str(precision.get("params")).lower() or precision.get("grads") in ("bf16", "bfloat16")
+    if bf16 or "autocast" not in str(precision.get("compute")).lower():
+        return "bf16"
+    return "fp32"  # PEFT's default under autocast
+
+
+def _framework(row: Row) -> str:
+    named, sharding, several = text(row, "framework"), text(row, "sharding"), (row.get("gpus") or 1) > 1
+    zero = "zero" in sharding and "use-dist" not in sharding
+    signs = (
+        ("torchtitan", "torchtitan" in named),
+        ("megatron_fsdp", "megatron-fsdp" in sharding),
+        ("deepspeed", "megatron-deepspeed" in named or (zero and "megatron" not in named)),
+        ("megatron", "megatron" in named),
+        ("deepspeed", not several and ("zero" in sharding or "deepspeed" in named)),
+        ("single", not several),
+        ("fsdp2", "fsdp2" in sharding or "automodel" in named),
+        ("ddp", "no_shard" in sharding or "ddp" in sharding or sharding in ("", "none")),
+    )
+    return next((framework for framework, said in signs if said), "fsdp1")
+
+
+# --- precision and optimizer ----------------------------------------------------------------------------------------
+
+
+def _precision(row: Row, framework: str, method: str) -> dict[str, Any]:
+    stated = {name: str(value or "").lower() for name, value in (row.get("precision") or {}).items()}
+    compute, params = stated.get("compute", ""), stated.get("params", "")
+    if any(part in compute for part in ("mxfp8", "nvfp4", "fp4")):
+        raise NotGivenError("not modelled yet: saved tensors in fp8 or fp4")
+    if method in ADAPTERS and framework not in MEGATRON:
+        return {"precision": _adapter_precision(row, params, compute)}
+    if framework in MEGATRON:
+        bf16_gradients = stated.get("grads", "").startswith(("bf16", "bfloat16"))
+        return {"precision": "bf16_mixed", "gradient_dtype": "bf16" if bf16_gradients else None}
+    if framework == "deepspeed":
+        fp32_states = "bf16" not in stated.get("master", "")
+        return {"precision": "bf16_mixed" if fp32_states else "bf16"}
+    if params.startswith("fp32"):
+        return {"precision": "bf16_mixed" if compute not in ("fp32", "") or "mixed" in params else "fp32"}
+    if "fp32" in stated.get("optimizer_states", "") and framework in ("single", "ddp"):
+        return {"precision": "bf16_master"}
+    return {"precision": "bf16_autocast" if "autocast" in compute else "bf16"}
+
+
+def _adapter_precision(row: Row, params: str, compute: str) -> str:
+    """What the parts outside the adapters rest and compute in."""
+    if "fp32 for nf4" in compute and "nf4" in params:
+        return "fp32"  # prepare_model_for_kbit_training without autocast
+    if "baseline-peft" in text(row, "framework") and "nf4" in params:
+        return "bf16_mixed"  # prepare_model_for_kbit_training under autocast
+    return "bf16_autocast" if "autocast" in compute else "bf16"
+
+
+def _optimizer(row: Row) -> dict[str, Any]:
+    named = text(row, "optimizer")
+    if "in backward" in named or "badam" in named or "lora-fa" in named:
+        raise NotGivenError(f"not modelled yet: optimizer {row.get('optimizer')}")
+    if "8bit" in named or "8-bit" in named:
+        return {"optimizer": "adamw_8bit"}
+    if "4bit" in named:
+        raise NotGivenError("not modelled yet: 4-bit optimizer states")
+    for known in ("muon", "sgd", "adafactor"):
+        if known in named:
+            return {"optimizer": known}
+    return {"optimizer": "adamw_fused" if "fused" in named else "adamw"}
+
+
+# --- kernels, recompute, batch, layout ------------------------------------------------------------------------------
+
+
+def _kernels(row: Row, framework: str) -> dict[str, Any]:
+    found: dict[str, Any] = {"attention": _attention(row), "loss": _loss(row)}
+    if "llm-foundry" in text(row, "framework"):
+        found["loss"] = found["loss"] or "fused_logits"  # its default, fused_crossentropy
+    if row.get("compile"):
+        found["compile"] = True
+        if framework in ("torchtitan", "fsdp2", "single"):
+            found["implementation"] = "fused"  # the compiler fuses what eager modules keep apart
+    named = text(row, "framework")
+    modules = any(part in named for part in ("transformers", "peft", "train.py"))
+    if modules and "trainer" not in named and framework in ("single", "ddp", "fsdp1"):
+        found["keep_logits"] = True  # a plain loop holds the model's output until the next step
+    return found
+
+
+def _attention(row: Row) -> str | None:
+    stated = row.get("flash_attn")
+    if stated is None:
+        return None
+    if stated is False or text(row, "flash_attn") in ("false", "unfused", "eager"):
+        return "eager"
+    return "flash"
+
+
+def _loss(row: Row) -> str | None:
+    stated = text(row, "loss_kernel")
+    if not stated:
+        return None
+    linear = "linear" in stated or "cutcross" in stated or ("liger" in stated and "cross_entropy" not in stated)
+    if linear or "tiled" in stated:
+        return "fused"
+    if "chunk" in stated:
+        return "chunked"
+    return "fused_logits" if "fused ce" in stated or "fusion" in stated else "standard"
+
+
+def _recompute(row: Row, framework: str) -> dict[str, Any]:
+    stated = text(row, "act_ckpt")
+    if not stated:
+        raise NotGivenError("whether activations are recomputed")
+    for unmodelled, words in (("unsloth", "offloaded checkpointing of unsloth"), ("tiled mlp", "tiled feed-forward")):
+        if unmodelled in stated:
+            raise NotGivenError(f"not modelled yet: {words}")
+    if stated.startswith("full"):
+        return {"recompute": "full"}
+    if not stated.startswith("selective"):
+        return {"recompute": "none"}
+    known = ("core_attn", "layernorm", "moe_act", "mla_up_proj", "shared_experts")
+    modules = [name for name in known if name in stated]
+    modules += [name for name in ("mlp", "moe") if re.search(rf"(?<![a-z_]){name}(?![a-z_])", stated)]
+    if framework in MEGATRON and modules:
+        return {"recompute": "modules", "recompute_modules": modules}
+    if framework in ("fsdp1", "fsdp2", "ddp", "single", "deepspeed"):
+        raise NotGivenError("what its selective recompute keeps")
+    return {"recompute": "selective"}
+
+
+def _batch(row: Row) -> dict[str, Any]:
+    if not row.get("seq_len") or not row.get("micro_batch"):
+        raise NotGivenError("sequence length or micro-batch")
+    steps, named = row.get("grad_accum"), text(row, "framework")
+    skips_sync = "kempner" in named  # its loop sets no_sync until the last micro-batch
+    if skips_sync and steps is None:
+        raise NotGivenError("gradient accumulation, which decides whether whole gradients accumulate")
+    found = {"sequence_length": int(row["seq_len"]), "micro_batch": int(row["micro_batch"])}
+    if steps or not (row.get("pp") or 1) > 1:
+        found["gradient_accumulation"] = int(steps or 1)
+    return found | ({"gradient_sync": "last"} if skips_sync and (steps or 1) > 1 else {})
+
+
+_DEGREES = {
+    "tp": "tensor_parallel", "pp": "pipeline_parallel", "cp": "context_parallel", "ep": "expert_parallel",
+    "etp": "expert_tensor_parallel", "vpp": "virtual_stages",
+}  # fmt: skip
+
+
+def _layout(row: Row, framework: str) -> dict[str, Any]:
+    found: dict[str, Any] = {
+        argument: int(row[name]) for name, argument in _DEGREES.items() if row.get(name) and row[name] > 1
+    }
+    if found and not row.get("gpus"):
+        raise NotGivenError("how many GPUs share the model")
+    if found.get("pipeline_parallel", 1) > row["model"]["layers"]:
+        raise NotGivenError("layers for every pipeline stage")
+    sharding = text(row, "sharding")
+    stage = re.search(r"zero-?(\d)", sharding)
+    if stage and framework == "deepspeed":
+        found["zero_stage"] = int(stage[1])
+    if "optimizer replicated" in sharding and framework == "megatron":
+        found["zero_stage"] = 0
+    if "shard_grad_op" in sharding:
+        found["zero_stage"] = 2
+    if row.get("sp") is not None and framework in MEGATRON and (row.get("tp") or 1) > 1:
+        found["sequence_parallel"] = bool(row["sp"])
+    return found
+
+
+def _offload(row: Row, framework: str) -> dict[str, Any]:
+    stated = text(row, "offload")
+    if not stated or stated == "none":
+        return {}
+    if "fine-grained" in stated or "layers" in stated:
+        raise NotGivenError("not modelled yet: offload of single modules or layers")
+    found: dict[str, Any] = {}
+    if "optimizer" in stated:
+        found["offload_optimizer"] = "cpu"
+        share = re.search(r"fraction ([\d.]+)", stated)
+        if share:
+            found["offload_fraction"] = float(share[1])
+    if "param" in stated:
+        found["offload_parameters"] = "cpu"
+        if framework.startswith("fsdp"):
+            found["offload_optimizer"] = "cpu"  # CPUOffload moves parameters, gradients and optimizer together
+    if "activation" in stated or "checkpoint" in stated:
+        found["offload_activations"] = "cpu"
+    if not found:
+        raise NotGivenError(f"what is offloaded ({row['offload']})")
+    return found
