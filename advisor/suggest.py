@@ -1,13 +1,16 @@
-"""Changes to the job itself that would make it fit: each searched again before it is offered, none applied."""
+"""Changes to the job itself: another loss where the loss decides, what would fit where nothing does; none applied."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from advisor.constraints.legality import check
 from advisor.errors import AdvisorError
+from advisor.estimate import estimate
 from advisor.search.compare import frameworks, search_framework
 from advisor.search.sizes import ON_THE_GPUS
 from advisor.types.answers import Suggestion
+from advisor.units import format_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -17,10 +20,36 @@ if TYPE_CHECKING:
 
 MOST_GPUS = 16
 SHORTEST_SEQUENCE = 512
+#: Kernels that keep fewer copies of the logits than the standard one, the most usual first.
+LEANER_LOSSES = ("fused", "chunked")
 
 
 def suggestions(arguments: CaseArguments, found: Found, *, allow_paths: bool) -> tuple[Suggestion, ...]:
-    """What would fit without offload, cheapest change first; empty when the job fits on the GPUs as it is."""
+    """A leaner loss where the loss sets the peak; what would fit without offload, cheapest change first."""
+    return (*_leaner_loss(found), *_ways_out(arguments, found, allow_paths=allow_paths))
+
+
+def _leaner_loss(found: Found) -> Iterator[Suggestion]:
+    """The first kernel of the loss that lowers the peak of the same layout, where the peak is at the loss."""
+    now = estimate(found.case)
+    if now.binding.peak_phase != "loss":
+        return
+    for loss in LEANER_LOSSES:
+        case = found.case.model_copy(update={"training": found.case.training.model_copy(update={"loss": loss})})
+        then = estimate(case)
+        if then.peak_bytes < now.peak_bytes and not check(case):
+            yield Suggestion(
+                change={"loss": loss},
+                what=f"loss={loss} in place of {found.case.training.loss}, same layout: {format_bytes(now.peak_bytes)}",
+                peak_bytes=then.peak_bytes,
+                fits=then.reserved_bytes <= found.limit_bytes,
+                changes="how the loss is computed, nothing that is learnt",
+            )
+            return
+
+
+def _ways_out(arguments: CaseArguments, found: Found, *, allow_paths: bool) -> tuple[Suggestion, ...]:
+    """Each kind of change at its mildest that fits, searched again; none when the job fits on the GPUs as it is."""
     if found.winner and found.winner.rung in ON_THE_GPUS:
         return ()
     offered: list[Suggestion] = []

@@ -10,6 +10,7 @@ from advisor.recommend import recommend
 from advisor.resolve import resolve
 from advisor.search.batch import default_batch
 from advisor.types import CaseArguments
+from advisor.units import format_bytes
 
 JOBS = {
     "8b-1": {"model": "llama-3-8b", "hardware": "1x1 H100-80GB"},
@@ -183,7 +184,7 @@ def test_what_fits_nowhere_gets_the_closest_layout_and_verified_ways_out():
     assert found.verdict == "does_not_fit"
     assert found.steps[-1].id == "more-gpus"
     assert found.estimate.margin_bytes < 0
-    for suggestion in found.suggestions:
+    for suggestion in (each for each in found.suggestions if each.fits):
         again = ask(
             **{"model": "llama-3-70b", "hardware": "1x2 H100-80GB", "framework": "megatron"}
             | {"sequence_length": 8192}
@@ -191,6 +192,21 @@ def test_what_fits_nowhere_gets_the_closest_layout_and_verified_ways_out():
         )
         assert again.verdict in ("fits", "comfortable")
     assert any("hardware" in suggestion.change for suggestion in found.suggestions)
+
+
+@pytest.mark.parametrize("job", ["8b-1", "8b-lora", "m3-1m"])
+def test_where_the_loss_sets_the_peak_a_leaner_one_is_offered_with_what_it_saves(job):
+    found = recommended(job)
+    leaner = next(suggestion for suggestion in found.suggestions if "loss" in suggestion.change)
+    again = answer(resolve(CaseArguments(**found.next_calls[0].arguments, **leaner.change), allow_paths=False))
+    assert found.estimate.binding.phase == "loss"
+    assert leaner.peak_bytes == again.peak_bytes < found.estimate.peak_bytes
+    assert leaner.what.endswith(f"same layout: {format_bytes(found.estimate.peak_bytes)}")
+
+
+@pytest.mark.parametrize("job", ["70b", "qwen3-moe"])
+def test_where_something_else_sets_the_peak_the_loss_is_left_alone(job):
+    assert [suggestion for suggestion in recommended(job).suggestions if "loss" in suggestion.change] == []
 
 
 def test_known_host_memory_that_is_too_small_rules_the_offload_out():

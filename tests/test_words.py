@@ -5,7 +5,9 @@ from __future__ import annotations
 import pytest
 
 import advisor
+from advisor.types import Layout
 from advisor.words import memory_text, setup_text
+from advisor.words.phrases import layout_words
 from advisor.words.tables import rounded_to_sum
 from tests.answers import GIB, memory_answer, setup_answer
 
@@ -87,11 +89,42 @@ def test_full_detail_shows_formulas_with_their_sources():
 
 def test_a_recommendation_shows_layout_steps_and_alternatives():
     text = setup_text(setup_answer())
-    assert "Layout: tensor_parallel=8 sequence_parallel=true pipeline_parallel=4 zero_stage=1" in text
+    assert "Layout: tensor_parallel=8 sequence_parallel=true pipeline_parallel=4\n" in text
     assert "1. tensor_parallel 1 -> 8: 200.0 GiB -> 190.0 GiB." in text
     assert "Next rung (1.07x the cost, 50.0 GiB)" in text
-    assert "Would change the training: train adapters only" in text
+    assert "Offered, not applied: train adapters only" in text
 
 
 def test_no_more_than_three_next_calls_are_offered():
     assert memory_text(memory_answer()).count("Next: ") == 3
+
+
+NOTHING = "one GPU, nothing split"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ({}, NOTHING),
+        ({"context_parallel_kind": "ulysses", "zero_stage": 3}, NOTHING),
+        ({"pipeline_schedule": "interleaved", "virtual_stages": 2, "stage_layers": (8,)}, NOTHING),
+        ({"offload_fraction": 0.5}, NOTHING),
+        ({"zero_stage": 3, "offload_optimizer": "cpu"}, "zero_stage=3 offload_optimizer=cpu"),
+        (
+            {"data_parallel_shard": 8, "reshard_after_forward": False, "zero_stage": 2},
+            "data_parallel_shard=8 zero_stage=2",
+        ),
+        (
+            {
+                "context_parallel": 2,
+                "context_parallel_kind": "ulysses",
+                "zero_stage": 3,
+                "reshard_after_forward": False,
+            },
+            "context_parallel=2 context_parallel_kind=ulysses zero_stage=3 reshard_after_forward=false",
+        ),
+        ({"pipeline_parallel": 2, "stage_layers": (3, 2)}, "pipeline_parallel=2 stage_layers=3,2"),
+    ],
+)
+def test_a_layout_tells_only_what_says_something(arguments, words):
+    assert layout_words(Layout(**arguments)) == words

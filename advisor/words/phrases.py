@@ -25,9 +25,24 @@ LONGEST_SENTENCE: Final = 200
 
 
 def layout_words(layout: Layout) -> str:
-    """A layout as the arguments that differ from doing nothing: ``"tensor_parallel=8 zero_stage=1"``."""
-    changed = layout.model_dump(mode="json", exclude_defaults=True)
-    return " ".join(f"{name}={argument(value)}" for name, value in changed.items()) or "one GPU, nothing split"
+    """A layout as the arguments that say something: ``"tensor_parallel=8 zero_stage=1"``."""
+    told = layout.model_dump(mode="json", exclude_defaults=True, exclude=_silent(layout))
+    return " ".join(f"{name}={argument(value)}" for name, value in told.items()) or "one GPU, nothing split"
+
+
+def _silent(layout: Layout) -> set[str]:
+    """Arguments that say nothing beside the others: how to divide what is not divided."""
+    offloads = {layout.offload_optimizer, layout.offload_parameters, layout.offload_activations} != {"none"}
+    shares = layout.data_parallel_shard * layout.context_parallel > 1
+    speaks = {
+        ("sequence_parallel",): layout.tensor_parallel > 1,
+        ("pipeline_schedule", "virtual_stages", "stage_layers"): layout.pipeline_parallel > 1,
+        ("context_parallel_kind",): layout.context_parallel > 1,
+        ("zero_stage",): shares or offloads,  # DeepSpeed's offload needs a stage, even on one GPU
+        ("reshard_after_forward",): shares and layout.zero_stage == 3,  # noqa: PLR2004 - only stage 3 has the choice
+        ("offload_fraction",): layout.offload_optimizer != "none",
+    }
+    return {name for names, says in speaks.items() if not says for name in names}
 
 
 def assumption_lines(assumptions: Iterable[Assumption], full: bool, *, most: int = MOST_ASSUMPTIONS) -> list[str]:

@@ -29,7 +29,7 @@ def setup_text(answer: SetupAnswer, full: bool = False) -> str:
         _step_lines(answer.steps, full),
         _alternative_lines(answer),
         [
-            f"Would change the training: {each.what} -> {format_bytes(each.peak_bytes)}, "
+            f"Offered, not applied: {each.what} -> {format_bytes(each.peak_bytes)}, "
             f"{'fits' if each.fits else 'does not fit'} ({each.changes})."
             for each in answer.suggestions[:3]
         ],
