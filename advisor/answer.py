@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 
-from advisor import phases
+from advisor import certainty, phases
+from advisor.between_steps import between_steps
 from advisor.constraints.legality import require_legal
 from advisor.estimate import Breakdown, Line, StageBreakdown, estimate
 from advisor.formula import number_text
@@ -27,10 +28,6 @@ from advisor.types.answers import (
 from advisor.types.case import Case, Layout
 from advisor.versions import versions
 
-#: Low and high end of the band around the expected peak, by the evidence of the recipe. Judgement until calibrated
-#: on residuals (docs/accuracy.md).
-BANDS: Mapping[str, tuple[float, float]] = {"verified": (0.05, 0.08), "known": (0.15, 0.20), "assumed": (0.25, 0.35)}
-
 
 def answer(case: Case) -> MemoryAnswer:
     """The full answer for one case.
@@ -47,32 +44,33 @@ def describe(breakdown: Breakdown) -> MemoryAnswer:
     case, binding = breakdown.case, breakdown.binding
     phase = binding.peak_phase
     lines = [line for line in binding.lines if line.at(phase)]
-    low, high = BANDS[case.training.recipe.evidence]
-    peak = breakdown.peak_bytes
+    band, reserved = certainty.band(breakdown), certainty.reserved_bytes(breakdown)
+    full, fits = case.policy.detail == "full", reserved <= breakdown.usable_bytes
     return MemoryAnswer(
         verdict=verdict(breakdown),
-        peak_bytes=peak,
-        peak_bytes_low=round(peak * (1 - low)),
-        peak_bytes_high=round(peak * (1 + high)),
-        reserved_bytes=breakdown.reserved_bytes,
+        peak_bytes=breakdown.peak_bytes,
+        peak_bytes_low=band.low,
+        peak_bytes_high=band.high,
+        reserved_bytes=reserved,
         usable_bytes=breakdown.usable_bytes,
-        margin_bytes=breakdown.usable_bytes - breakdown.reserved_bytes,
-        evidence=case.training.recipe.evidence,
+        margin_bytes=breakdown.usable_bytes - reserved,
+        evidence=certainty.evidence(case),
         binding=Binding(
             stage=binding.place.stage, phase=phase, term=max(lines, key=lambda line: line.at(phase)).term.name
         ),
         terms=term_values(lines, phase),
-        symbols=symbol_values(lines) if case.policy.detail == "full" else (),
+        symbols=symbol_values(lines) if full else (),
         activations=_activations(binding, phase),
         stages=_stages(breakdown),
-        phases=tuple(PhaseValue(phase=name, bytes=amount) for name, amount in binding.by_phase.items()),
+        phases=_phases(binding),
         parameters=_parameters(case, binding),
         host=_host(breakdown),
         time=Time(note="the timing model comes with the planner; memory needs none"),
         layout=case.layout,
-        assumptions=case.assumptions,
-        warnings=case.warnings,
-        next_calls=_next_calls(case, breakdown),
+        assumptions=certainty.with_flips(breakdown, fits=fits) if full else case.assumptions,
+        warnings=(*case.warnings, *certainty.measured_warnings(breakdown)),
+        questions=certainty.questions(case),
+        next_calls=_next_calls(case, fits=fits),
         versions=versions(),
     )
 
@@ -80,10 +78,9 @@ def describe(breakdown: Breakdown) -> MemoryAnswer:
 def verdict(breakdown: Breakdown) -> Verdict:
     """Reserved memory against usable, graded: see docs/contract.md."""
     case = breakdown.case
-    reserved, usable = breakdown.reserved_bytes, breakdown.usable_bytes
+    reserved, usable = certainty.reserved_bytes(breakdown), breakdown.usable_bytes
     allowed = usable * (1 - case.policy.headroom)
-    high = BANDS[case.training.recipe.evidence][1]
-    if reserved * (1 + high) <= allowed:
+    if reserved * (1 + certainty.band(breakdown).excess) <= allowed:
         return "comfortable"
     if reserved <= allowed:
         return "fits"
@@ -95,12 +92,12 @@ def term_values(lines: Iterable[Line], phase: str) -> tuple[TermValue, ...]:
     merged: dict[tuple[str, str], list[Line]] = {}
     for line in lines:
         merged.setdefault((line.term.name, line.term.substituted(line.values)), []).append(line)
-    rows = [_term_value(same, phase) for same in merged.values()]
+    rows = [_term_value(same, substituted, phase) for (_, substituted), same in merged.items()]
     return tuple(sorted(rows, key=lambda row: -row.bytes))
 
 
-def _term_value(lines: list[Line], phase: str) -> TermValue:
-    term, values = lines[0].term, lines[0].values
+def _term_value(lines: list[Line], substituted: str, phase: str) -> TermValue:
+    term = lines[0].term
     count = sum(line.count(phase) for line in lines)
     times, number = ("", "") if count == 1 else ("n · ", f"{number_text(count)} · ")
     wrap = "({})" if times else "{}"
@@ -109,9 +106,10 @@ def _term_value(lines: list[Line], phase: str) -> TermValue:
         slot=term.slot,
         bytes=sum(line.at(phase) for line in lines),
         formula=times + wrap.format(term.formula),
-        substituted=number + wrap.format(term.substituted(values)),
+        substituted=number + wrap.format(substituted),
         symbols=term.symbols,
         source=term.source,
+        evidence=term.evidence,
         phases=tuple(name for name in phases.PHASES if any(line.count(name) for line in lines)),
     )
 
@@ -141,6 +139,11 @@ def _activations(stage: StageBreakdown, phase: str) -> Activations:
         working_set_bytes=total((*phases.WORKING_SLOTS, "working.head"), phase),
         per_layer_bytes=round(sum(line.amount for line in stage.lines if line.term.slot in phases.LAYER_SLOTS)),
     )
+
+
+def _phases(stage: StageBreakdown) -> tuple[PhaseValue, ...]:
+    named = {**stage.by_phase, **between_steps(stage)}
+    return tuple(PhaseValue(phase=name, bytes=amount) for name, amount in named.items())
 
 
 def _stages(breakdown: Breakdown) -> tuple[StageValue, ...]:
@@ -197,15 +200,12 @@ def _host_verdict(breakdown: Breakdown, cpu: int, nvme: int) -> Verdict:
     return "tight" if worst <= 1 else "does_not_fit"
 
 
-def _next_calls(case: Case, breakdown: Breakdown) -> tuple[NextCall, ...]:
-    model = {"model": case.model.name} if case.model.source == "preset" else {}
-    if not model:
+def _next_calls(case: Case, *, fits: bool) -> tuple[NextCall, ...]:
+    if case.arguments is None:
         return ()
-    given = {
-        a.argument: a.value for a in case.assumptions if a.origin == "given" and a.argument not in Layout.model_fields
-    }
-    arguments = {**model, **given, "hardware": hardware_text(case)}
-    why = "find the layout to run" if breakdown.reserved_bytes <= breakdown.usable_bytes else "find a layout that fits"
+    given = case.arguments.model_dump(mode="json", exclude_none=True, exclude_defaults=True)
+    arguments = {name: value for name, value in given.items() if name not in (*Layout.model_fields, "detail")}
+    why = "find the layout to run" if fits else "find a layout that fits"
     return (NextCall(tool="recommend_setup", arguments=arguments, why=why),)
 
 

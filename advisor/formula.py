@@ -13,6 +13,7 @@ import textwrap
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Literal
 
 from advisor.columnwise import Number, at_least, at_most
 from advisor.errors import nearest
@@ -58,6 +59,11 @@ class Term:
     def applies(self, choices: Mapping[str, str]) -> bool:
         """Whether the term counts the case that these choices describe."""
         return all(choices[kind] in accepted for kind, accepted in self.when.items())
+
+    @cached_property
+    def evidence(self) -> Literal["derived", "code"]:
+        """``derived`` from a paper, whose keys end in a year; ``code``: read in a library, or its tensors counted."""
+        return "derived" if re.match(r"\S*-\d{4}\b", self.source) else "code"
 
     @cached_property
     def formula(self) -> str:

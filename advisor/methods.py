@@ -10,7 +10,10 @@ from advisor.types.architecture import ModelArchitecture
 from advisor.types.arguments import CaseArguments
 from advisor.types.case import Training
 
-COMPUTED_METHODS = ("full", "freeze", "lora", "dora", "qlora")
+ADAPTER_METHODS = ("lora", "dora", "qlora")
+COMPUTED_METHODS = ("full", "freeze", *ADAPTER_METHODS)
+#: Modules that can be trained whole beside adapters; a layer's own are not computed.
+SAVED_MODULES = ("embed_tokens", "lm_head")
 
 ATTENTION_MODULES = (
     "q_proj", "k_proj", "v_proj", "o_proj", "qkv_proj", "query_key_value", "c_attn", "dense", "q_a_proj", "q_b_proj",
@@ -93,6 +96,20 @@ def lora_modules(targets: Iterable[str], model: ModelArchitecture) -> tuple[str,
             detail = f"lora_targets: {model.name} has no module {target!r}; accepted: {', '.join(accepted)}"
             raise AdvisorError("invalid_value", detail, pointer="/lora_targets", suggestions=nearest(target, accepted))
     return tuple(dict.fromkeys(chosen))
+
+
+def saved_modules(names: tuple[str, ...]) -> tuple[str, ...]:
+    """The modules trained whole beside adapters.
+
+    Raises:
+        AdvisorError: ``not_modelled`` for any but the token table and the head.
+    """
+    for name in names:
+        if name not in SAVED_MODULES:
+            detail = f"lora_modules_to_save: {name!r} is not modelled yet; computed: {', '.join(SAVED_MODULES)}"
+            close = nearest(name, SAVED_MODULES)
+            raise AdvisorError("not_modelled", detail, pointer="/lora_modules_to_save", suggestions=close)
+    return names
 
 
 def quantized_bytes(quantization: str) -> tuple[float, float]:

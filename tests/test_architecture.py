@@ -187,6 +187,8 @@ def test_a_preset_answers_to_its_id_its_aliases_and_its_publishers_name(name, id
 
 def test_a_preset_called_by_its_id_opens_no_other_file(monkeypatch):
     opened = []
+    presets.find_preset.cache_clear()
+    presets.read_preset.cache_clear()
     read = presets.read_catalog_file
     monkeypatch.setattr(presets, "read_catalog_file", lambda name: opened.append(name) or read(name))
     monkeypatch.setattr(presets, "catalog_folder", lambda: pytest.fail("looked into the files"))

@@ -11,6 +11,7 @@ from advisor.resolve.framework import read_framework
 from advisor.resolve.hardware import read_cluster
 from advisor.resolve.layout import read_layout, with_accumulation
 from advisor.resolve.ledger import Ledger
+from advisor.resolve.needs import idle_arguments, implied, refuse_contradictions
 from advisor.resolve.training import read_training
 from advisor.types.architecture import ModelArchitecture
 from advisor.types.arguments import CaseArguments
@@ -28,6 +29,7 @@ def resolve(arguments: CaseArguments, *, allow_paths: bool) -> Case:
         AdvisorError: an argument is missing, unknown, contradicts another, or is not modelled yet.
     """
     refuse_unmodelled(arguments)
+    refuse_contradictions(arguments)
     ledger = Ledger(arguments)
     model = resolve_model(
         model=arguments.model,
@@ -40,7 +42,9 @@ def resolve(arguments: CaseArguments, *, allow_paths: bool) -> Case:
     layout = read_layout(ledger, model, cluster, facts)
     training = read_training(ledger, model, cluster, facts, layout)
     layout = with_accumulation(ledger, layout, training)
+    ledger.note_rest(but=_SEEN_ELSEWHERE)
     _warn(ledger, model, training, cluster)
+    ledger.warnings.extend(idle_arguments(arguments, model, training, layout))
     return Case(
         model=model,
         parameters=count_parameters(model),
@@ -51,15 +55,21 @@ def resolve(arguments: CaseArguments, *, allow_paths: bool) -> Case:
         policy=_policy(arguments),
         assumptions=tuple(ledger.assumptions),
         warnings=tuple(ledger.warnings),
-        free=frozenset(name for name in Layout.model_fields if getattr(arguments, name) is None),
+        arguments=arguments,
+        free=frozenset(name for name in Layout.model_fields if getattr(arguments, name) is None) - implied(arguments),
     )
 
 
+#: Arguments that an answer shows without being told: the model, and how the answer itself is written.
+_SEEN_ELSEWHERE = ("model", "hf_config", "architecture", "profile", "detail")
+
+
 _UNMODELLED: Mapping[str, str] = {
-    "measured_peak_gib": "the band is not narrowed by a measurement yet",
     "distribute_checkpoints": "checkpoints divided by tensor parallel are not counted yet",
     "images_per_sample": "image tokens and vision activations are not counted yet",
     "tokens_per_image": "image tokens are not counted yet",
+    "train_tokens": "no step time is computed yet, so no days and no cost",
+    "price_per_gpu_hour": "no step time is computed yet, so no cost",
     "profile": "only profile=exact is computed yet",
 }
 

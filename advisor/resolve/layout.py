@@ -7,11 +7,13 @@ from advisor.errors import AdvisorError, unknown_name
 from advisor.layers import even_as_possible
 from advisor.phases import MODULE_SLOTS
 from advisor.resolve.ledger import Ledger
+from advisor.resolve.needs import recompute_named
 from advisor.types.architecture import ModelArchitecture
 from advisor.types.arguments import CaseArguments
 from advisor.types.case import Cluster, Layout, Training
 
 PIPELINE_ACCUMULATION = 4  # micro-batches per stage that keep the bubble near a fifth
+STAGE_THAT_KEEPS_WEIGHTS = 2  # ZeRO-2 shares gradients; weights stay whole from the forward to the backward pass
 _SEQUENCE_PARALLEL = ("megatron", "megatron_fsdp", "torchtitan", "fsdp2")
 
 
@@ -56,9 +58,9 @@ def read_layout(ledger: Ledger, model: ModelArchitecture, cluster: Cluster, fact
         data_parallel_replicate=replicate,
         data_parallel_shard=shard,
         zero_stage=zero,
-        reshard_after_forward=take("reshard_after_forward", default=True),
+        reshard_after_forward=take("reshard_after_forward", zero != STAGE_THAT_KEEPS_WEIGHTS),
         micro_batch=take("micro_batch", 1),
-        recompute=take("recompute", _recompute_named(arguments)),
+        recompute=_recompute(ledger),
         recompute_modules=_recompute_modules(arguments),
         recompute_layers=arguments.recompute_layers or 0,
         recompute_every=arguments.recompute_every or 1,
@@ -74,13 +76,10 @@ def _listed(numbers: list[int], most: int = 16) -> str:
     return shown + (f" and {len(numbers) - most} more" if len(numbers) > most else "")
 
 
-def _recompute_named(arguments: CaseArguments) -> str:
+def _recompute(ledger: Ledger) -> str:
     """A recompute argument speaks for its policy."""
-    if arguments.recompute_modules:
-        return "modules"
-    if arguments.recompute_layers:
-        return "blocks"
-    return "every_k" if arguments.recompute_every else "none"
+    named = recompute_named(ledger.arguments)
+    return str(ledger.take("recompute", named, origin="default" if named == "none" else "derived"))
 
 
 def _recompute_modules(arguments: CaseArguments) -> tuple[str, ...]:

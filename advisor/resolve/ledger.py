@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -29,6 +30,14 @@ class Ledger:
     def note(self, name: str, value: Any, origin: str, note: str = "") -> None:
         """Say a value that no argument sets directly."""
         self.assumptions.append(Assumption(argument=name, value=_shown(value), origin=origin, note=note))
+
+    def note_rest(self, *, but: Iterable[str]) -> None:
+        """Say every given argument that nothing has taken, so that none is dropped in silence."""
+        said = {assumption.argument for assumption in self.assumptions} | set(but)
+        for name in type(self.arguments).model_fields:
+            given = getattr(self.arguments, name)
+            if given is not None and name not in said:
+                self.note(name, given, "given")
 
 
 def _shown(value: Any) -> str | int | float | bool | None:

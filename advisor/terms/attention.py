@@ -14,19 +14,19 @@ def attention_input(T, h, w, c_q, u_q, t_s):
 # --- q, k, v ---------------------------------------------------------------------------------------------------------
 
 
-@term("attention.qkv", source="flash-attention-2 §3", attention="gqa", kv="grouped", qkv="separate")
+@term("attention.qkv", source="flash-attention-2-2023 §3", attention="gqa", kv="grouped", qkv="separate")
 def qkv_flash(T, a, g, d, d_v, w, tp):
     """Rotated q and k, and v; key/value heads are not expanded."""
     return T * (a * d + g * d + g * d_v) * w / tp
 
 
-@term("attention.qkv", source="flash-attention-2 §3", attention="gqa", kv="grouped", qkv="fused_rotated")
+@term("attention.qkv", source="flash-attention-2-2023 §3", attention="gqa", kv="grouped", qkv="fused_rotated")
 def qkv_flash_fused(T, a, g, d, w, tp):
     """V is a view, so the whole fused output stays alive beside rotated q and k."""
     return T * (2 * a * d + 3 * g * d) * w / tp
 
 
-@term("attention.qkv", source="flash-attention-2 §3", attention="gqa", kv="grouped", qkv="fused")
+@term("attention.qkv", source="flash-attention-2-2023 §3", attention="gqa", kv="grouped", qkv="fused")
 def qkv_flash_views(T, a, g, d, w, tp):
     """Without rotation q, k and v are views of one output."""
     return T * (a * d + 2 * g * d) * w / tp
@@ -169,7 +169,7 @@ def mla_up(T, a, d, d_r, d_v, w, tp):
 # --- the core --------------------------------------------------------------------------------------------------------
 
 
-@term("attention.core", source="flash-attention-2 §3.1", kernel=FLASH)
+@term("attention.core", source="flash-attention-2-2023 §3.1", kernel=FLASH)
 def core_flash(T, a, w_32, tp):
     """The log-sum-exp of each query."""
     return T * a * w_32 / tp
@@ -189,7 +189,7 @@ def core_eager(T, s, a, w, w_32, w_8, u_32, u_c, u_a, tp):
 
 @term(
     "attention.output",
-    source="flash-attention-2 §3.1",
+    source="flash-attention-2-2023 §3.1",
     attention="mla",
     implementation="reference",
     kernel="flash",
@@ -199,19 +199,19 @@ def output_mla_padded(T, a, d, d_v, w, u_o, tp):
     return T * a * (d + d_v * u_o) * w / tp
 
 
-@term("attention.output", source="flash-attention-2 §3.1", kernel=("sdpa", "sdpa_masked"))
+@term("attention.output", source="flash-attention-2-2023 §3.1", kernel=("sdpa", "sdpa_masked"))
 def output_sdpa(T, a, d_v, w, tp):
     """The attention output: the kernel keeps it, and it is the output projection's input."""
     return T * a * d_v * w / tp
 
 
-@term("attention.output", source="flash-attention-2 §3.1", attention="mla", implementation="fused", kernel="flash")
+@term("attention.output", source="flash-attention-2-2023 §3.1", attention="mla", implementation="fused", kernel="flash")
 def output_mla(T, a, d_v, w, tp):
     """The attention output: the kernel keeps it, and it is the output projection's input."""
     return T * a * d_v * w / tp
 
 
-@term("attention.output", source="flash-attention-2 §3.1", attention="gqa", kernel="flash")
+@term("attention.output", source="flash-attention-2-2023 §3.1", attention="gqa", kernel="flash")
 def output_flash(T, a, d_v, w, tp):
     """The attention output: the kernel keeps it, and it is the output projection's input."""
     return T * a * d_v * w / tp

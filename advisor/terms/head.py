@@ -120,7 +120,7 @@ def loss_backward_compiled(T, V, w, t_v, u_h):
 
 @term(
     "loss.kept",
-    source="flash-attention-2022 CrossEntropyLoss of the repository",
+    source="flash-attention-code CrossEntropyLoss",
     loss="fused_logits",
     logits=("own_dtype", "compiled"),
 )
@@ -131,7 +131,7 @@ def loss_kept_fused_own(T, V, w, t_v, u_h):
 
 @term(
     "loss.backward",
-    source="flash-attention-2022 CrossEntropyLoss of the repository",
+    source="flash-attention-code CrossEntropyLoss",
     loss="fused_logits",
     logits=("own_dtype", "compiled"),
 )

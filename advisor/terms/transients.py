@@ -29,7 +29,7 @@ def working_experts(T, k, h, f_e, w, i_e, etp, t_s):
     return T * k * i_e * (2 * h * w + 2 * f_e * w / etp) / t_s
 
 
-@term("working.attention", source="flash-attention-2 §3.2", kernel=("flash", "sdpa", "sdpa_masked"))
+@term("working.attention", source="flash-attention-2-2023 §3.2", kernel=("flash", "sdpa", "sdpa_masked"))
 def working_attention_flash(T, a, d, d_v, w, w_32, tp):
     """Gradients of q, k and v at the query heads' width, and flash's fp32 accumulator of q's gradient."""
     return T * a * (2 * d * w + d_v * w + d * w_32) / tp

@@ -34,6 +34,9 @@ class TermValue(Value):
     symbols: tuple[str, ...]
     source: str
     phases: tuple[str, ...]
+    evidence: Literal["derived", "code"] = Field(
+        default="code", description="derived: from a paper or algebra; code: read in a library's source or counted"
+    )
 
 
 class PhaseValue(Value):
@@ -131,6 +134,7 @@ class MemoryAnswer(Value):
     layout: Layout
     assumptions: tuple[Assumption, ...]
     warnings: tuple[str, ...]
+    questions: tuple[str, ...] = Field(default=(), description="arguments to give for a surer answer")
     next_calls: tuple[NextCall, ...]
     versions: dict[str, str]
 

@@ -205,6 +205,7 @@ class Case(Value):
     policy: Policy
     assumptions: tuple[Assumption, ...] = ()
     warnings: tuple[str, ...] = ()
+    arguments: a.CaseArguments | None = Field(default=None, description="what the case was resolved from")
     free: frozenset[str] = Field(
         default=frozenset(), description="layout arguments nobody gave: recommend may set them"
     )

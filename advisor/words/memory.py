@@ -10,7 +10,7 @@ from advisor.words.phrases import VERDICTS, assumption_lines, joined, next_lines
 from advisor.words.tables import gib, memory_rows, table
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from advisor.types import Host, MemoryAnswer
 
@@ -27,6 +27,7 @@ def memory_text(answer: MemoryAnswer, full: bool = False) -> str:
         _job_lines(answer),
         assumption_lines(answer.assumptions, full),
         warning_lines(answer.warnings, full),
+        question_lines(answer.questions),
         next_lines(answer.next_calls),
     ]
     return joined(blocks)
@@ -64,6 +65,11 @@ def term_lines(answer: MemoryAnswer, full: bool, *, most: int = MOST_TERMS) -> l
     rows = memory_rows(parts, answer.peak_bytes, most=len(parts) if full else most)
     formulas = [f"{term.name} = {term.formula} = {term.substituted} [{term.source}]" for term in answer.terms]
     return ["Terms at the peak, GiB:", *table(rows), *(formulas if full else [])]
+
+
+def question_lines(questions: Sequence[str]) -> list[str]:
+    """What to give for a surer answer."""
+    return [f"Surer with: {', '.join(questions)}."] if questions else []
 
 
 def _stage_lines(answer: MemoryAnswer) -> list[str]:
