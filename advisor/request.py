@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final, TypeVar
 
@@ -10,6 +11,7 @@ from pydantic import BaseModel, ValidationError
 
 from advisor.errors import AdvisorError, nearest
 from advisor.request_words import accepted, choices, field_schema, shown, with_bounds
+from advisor.units import parse_token_count
 
 Request = TypeVar("Request", bound=BaseModel)
 
@@ -19,6 +21,8 @@ LONGEST_TEXT: Final = 1_000_000
 MOST_VALUES: Final = 200_000
 LARGEST_BITS: Final = 256
 FEW_NAMES: Final = 16
+_HALF_A_CHARACTER: Final = re.compile("[\ud800-\udfff]")
+_COUNT_AND_LETTER: Final = re.compile(r"\s*(\d{1,6})\s*[a-z]", re.IGNORECASE)
 
 #: What people write, and the argument they mean where its spelling is not close.
 SYNONYMS: Final = {
@@ -118,14 +122,30 @@ def _walk(data: Any) -> Iterator[tuple[str, Any, int]]:
 
 def _problem(value: Any) -> str:
     if isinstance(value, str):
-        return f"text of more than {LONGEST_TEXT:,} characters" if len(value) > LONGEST_TEXT else ""
+        return _text_problem(value)
     if isinstance(value, float):
         return "" if math.isfinite(value) else f"expected a finite number, got {value}"
     if isinstance(value, int):
         return "" if value.bit_length() <= LARGEST_BITS else f"got an integer of {value.bit_length():,} bits: too large"
     if isinstance(value, list | tuple | Mapping):
-        return f"more than {LONGEST_LIST:,} items" if len(value) > LONGEST_LIST else ""
+        names = value if isinstance(value, Mapping) else ()
+        many = f"more than {LONGEST_LIST:,} items" if len(value) > LONGEST_LIST else ""
+        return many or next((f"a name of an argument is {text}" for text in map(_no_text, names) if text), "")
     return "" if value is None else f"expected plain JSON data, got a {type(value).__name__}"
+
+
+def _text_problem(text: str) -> str:
+    if len(text) > LONGEST_TEXT:
+        return f"text of more than {LONGEST_TEXT:,} characters"
+    return f"expected text, got {_no_text(text)}" if _no_text(text) else ""
+
+
+def _no_text(name: object) -> str:
+    """What keeps a string from being text that files, JSON and terminals can hold; empty when nothing does."""
+    text = str(name)
+    if "\0" in text:
+        return "text with a null character"
+    return "" if text.isascii() or not _HALF_A_CHARACTER.search(text) else "text with half a character (a surrogate)"
 
 
 def _tidied(model: type[BaseModel], arguments: Mapping[Any, Any], pointer: str) -> dict[str, Any]:
@@ -173,10 +193,17 @@ def _in_our_words(model: type[BaseModel], error: ValidationError) -> AdvisorErro
     if first["type"] == "missing":
         return AdvisorError("missing_argument", f"{name} is missing; accepted: {accepted(schema)}", pointer=pointer)
     given = first["input"]
-    close = nearest(given, choices(schema)) if isinstance(given, str) else ()
+    close = (nearest(given, choices(schema)) or _as_count(given, schema)) if isinstance(given, str) else ()
     hint = f"; did you mean {' or '.join(map(repr, close))}?" if close else ""
     detail = f"{name}: got {shown(given)}; accepted: {accepted(schema)}{hint}"
     return AdvisorError("invalid_value", detail, pointer=pointer, suggestions=close)
+
+
+def _as_count(given: str, schema: Mapping[str, Any]) -> tuple[str, ...]:
+    """A number with a letter that is no unit was probably meant in thousands."""
+    match = _COUNT_AND_LETTER.match(given)
+    largest = schema.get("maximum", 0) if schema.get("type") == "integer" else 0
+    return (f"{match[1]}k",) if match and (parse_token_count(f"{match[1]}k") or 0) <= largest else ()
 
 
 def _escaped(part: object) -> str:

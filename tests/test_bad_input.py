@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import pytest
 from pydantic import BaseModel, Field, model_validator
+from starlette.testclient import TestClient
 
 from advisor.api import ModelArguments
 from advisor.errors import AdvisorError
 from advisor.request import read_request
 from advisor.request_words import accepted
 from advisor.types import CaseArguments
-from tests.doors import by_python
+from tests.doors import by_http, by_mcp, by_python
+from tools.http_door import build_app
 
 
 def deep(levels: int) -> dict:
@@ -37,6 +39,8 @@ TABLE = [
     ({"micro_batch": [2]}, "invalid_value", "/micro_batch", "got a list of 1"),
     ({"sequence_length": 0}, "invalid_value", "/sequence_length", "got 0; accepted: an integer"),
     ({"sequence_length": "8x"}, "invalid_value", "/sequence_length", "got '8x'"),
+    ({"sequence_length": "8q"}, "invalid_value", "/sequence_length", "did you mean '8k'?"),
+    ({"zero_stage": "3q"}, "invalid_value", "/zero_stage", "got '3q'; accepted: an integer from 0 to 3"),
     ({"sequence_length": 10**12}, "invalid_value", "/sequence_length", "got 1000000000000"),
     ({"sequence_length": 10**5000}, "invalid_value", "/sequence_length", "too large"),
     ({"headroom": float("nan")}, "invalid_value", "/headroom", "expected a finite number"),
@@ -51,6 +55,10 @@ TABLE = [
     ({"hf_config": {"a": list(range(20_000))}}, "invalid_value", "/hf_config/a", "more than 10,000 items"),
     ({"hf_config": {"a": "x" * 2_000_000}}, "invalid_value", "/hf_config/a", "text of more than"),
     ({"hf_config": {"a": {1, 2}}}, "invalid_value", "/hf_config/a", "expected plain JSON data, got a set"),
+    ({"model": "\0"}, "invalid_value", "/model", "text with a null character"),
+    ({"framework_version": "\ud800"}, "invalid_value", "/framework_version", "half a character"),
+    ({"\ud800": 1}, "invalid_value", "", "a name of an argument is text with half a character"),
+    ({"hf_config": {"x": {"a\0": 1}}}, "invalid_value", "/hf_config/x", "a name of an argument is text with a null"),
     ({"hf_config": {"a/b~": float("nan")}}, "invalid_value", "/hf_config/a~1b~0", "finite"),
     ({"stage_layers": ["a"]}, "invalid_value", "/stage_layers/0", "got 'a'; accepted: an integer"),
     ({"lora_targets": ["q"] * 100}, "invalid_value", "/lora_targets", "at most 64 items"),
@@ -162,3 +170,164 @@ def test_a_model_that_cannot_be_read_is_refused(arguments):
     assert kind == "error"
     assert error["detail"]
     assert "Traceback" not in error["detail"]
+
+
+# --- arguments that contradict each other, or that would change nothing -----------------------------------------------
+
+DENSE = {"model": "llama-3-8b", "hardware": "1x8 H100-80GB", "framework": "fsdp2"}
+CUT = {
+    "model": "llama-3-70b", "hardware": "4x8 H100-80GB", "framework": "megatron", "tensor_parallel": 4,
+    "pipeline_parallel": 4,
+}  # fmt: skip
+ADAPTED = {"model": "llama-3-8b", "hardware": "1 RTX-4090", "method": "lora"}
+ROUTED = {"model": "qwen3-30b-a3b", "hardware": "1x8 H100-80GB", "framework": "megatron", "expert_parallel": 8}
+
+#: base, more arguments, code, pointer, words of the sentence
+CONTRADICTIONS = [
+    (DENSE, {"lora_rank": 8}, "conflicting_arguments", "/lora_rank", "method=full has none; give method (lora, dora"),
+    (DENSE, {"lora_dropout": 0}, "conflicting_arguments", "/lora_dropout", "leave lora_dropout out"),
+    (ADAPTED, {"trainable": "top:4"}, "conflicting_arguments", "/trainable", "the rest is frozen"),
+    (ADAPTED, {"lora_modules_to_save": ["q_proj"]}, "not_modelled", "/lora_modules_to_save", "embed_tokens, lm_head"),
+    (ADAPTED, {"quantization": "nf4"}, "invalid_value", "/quantization", "needs method=qlora"),
+    (ADAPTED | {"method": "qlora"}, {"quantization": "none"}, "invalid_value", "/quantization", "is method=lora"),
+    (DENSE, {"method": "freeze"}, "missing_argument", "/trainable", "the part that is not frozen"),
+    (DENSE, {"method": "freeze", "trainable": "all"}, "missing_argument", "/trainable", "top:N"),
+    (DENSE, {"recompute": "full", "recompute_modules": ["mlp"]}, "conflicting_arguments", "/recompute_modules", "full"),
+    (DENSE, {"recompute": "none", "recompute_layers": 4}, "conflicting_arguments", "/recompute_layers", "=blocks"),
+    (DENSE, {"recompute": "full", "recompute_every": 4}, "conflicting_arguments", "/recompute_every", "=every_k"),
+    (DENSE, {"recompute_modules": ["mlp"], "recompute_layers": 4}, "conflicting_arguments", "/recompute_layers", "two"),
+    (DENSE, {"recompute": "every_k"}, "missing_argument", "/recompute_every", "from one checkpoint to the next"),
+    (DENSE, {"recompute": "modules"}, "illegal_layout", "/recompute_modules", "names none"),
+    (DENSE, {"recompute": "blocks"}, "illegal_layout", "/recompute_layers", "recompute_layers"),
+    (DENSE, {"recompute_modules": ["mpl"]}, "unknown_recompute_module", "/recompute_modules", "did you mean 'mlp'"),
+    (DENSE, {"train_tokens": 10**12}, "not_modelled", "/train_tokens", "no step time is computed yet"),
+    (DENSE, {"train_tokens": 10**18}, "not_modelled", "/train_tokens", "leave it out"),
+    (DENSE, {"price_per_gpu_hour": 2.5}, "not_modelled", "/price_per_gpu_hour", "no cost"),
+    (DENSE, {"images_per_sample": 1}, "not_modelled", "/images_per_sample", "leave it out"),
+    (DENSE, {"global_batch": 12}, "illegal_layout", "/global_batch", "not a multiple"),
+    (DENSE, {"global_batch": 64, "gradient_accumulation": 4}, "illegal_layout", "/global_batch", "contradicts"),
+    (DENSE, {"data_parallel_replicate": 3}, "illegal_layout", "/data_parallel_shard", "must be 8"),
+    (DENSE, {"tensor_parallel": 3}, "illegal_layout", "/tensor_parallel", "must be one of 1, 2, 4, 8"),
+    (CUT, {"stage_layers": [40, 40]}, "illegal_layout", "/stage_layers", "4 numbers that add up to 80"),
+    (CUT, {"stage_layers": [20, 20, 20, 21]}, "illegal_layout", "/stage_layers", "add up to 80"),
+]
+
+
+@pytest.mark.parametrize(
+    ("base", "more", "code", "pointer", "words"),
+    CONTRADICTIONS,
+    ids=[f"{' '.join(row[1])}-{number}" for number, row in enumerate(CONTRADICTIONS)],
+)
+def test_a_contradiction_is_answered_with_what_to_do(base, more, code, pointer, words):
+    kind, error = by_python("estimate_memory", base | more)
+    assert kind == "error"
+    assert (error["code"], error["pointer"]) == (code, pointer)
+    assert words in error["detail"]
+
+
+@pytest.mark.parametrize("name", ["recompute_modules", "recompute_layers", "recompute_every"])
+def test_a_recompute_argument_that_says_nothing_goes_with_every_policy(name):
+    """So that a whole layout of an answer can be sent back."""
+    nothing = {"recompute_modules": [], "recompute_layers": 0, "recompute_every": 1}
+    assert by_python("estimate_memory", {**DENSE, "recompute": "full", name: nothing[name]})[0] == "answer"
+
+
+IDLE = [
+    (DENSE, {"moe_imbalance": 2}, "moe_imbalance changes nothing: llama-3-8b has no routed experts"),
+    (DENSE, {"moe_capacity_factor": 2}, "moe_capacity_factor changes nothing"),
+    (DENSE, {"expert_tensor_parallel": 2}, "expert_tensor_parallel changes nothing"),
+    (DENSE, {"compile": True}, "compile changes nothing"),
+    (DENSE, {"offload_fraction": 0.5}, "offload_fraction counts only where the optimizer is offloaded"),
+    (DENSE, {"recompute_modules": ["mlp", "moe"]}, "recompute_modules: moe changes nothing, llama-3-8b has no such"),
+    (ROUTED, {"recompute_modules": ["mlp"]}, "recompute_modules: mlp changes nothing"),
+    (ROUTED, {"moe_imbalance": 2, "moe_capacity_factor": 1.5}, "moe_imbalance changes nothing: moe_capacity_factor"),
+]
+
+
+@pytest.mark.parametrize(("base", "more", "words"), IDLE, ids=[" ".join(row[1]) + row[0]["model"] for row in IDLE])
+def test_an_argument_that_changes_nothing_is_warned_of(base, more, words):
+    assert not [warning for warning in answered(base)["warnings"] if warning.startswith(words)]
+    assert [warning for warning in answered(base | more)["warnings"] if warning.startswith(words)]
+
+
+@pytest.mark.parametrize(
+    ("base", "more"),
+    [
+        (ROUTED, {"moe_imbalance": 2, "recompute_modules": ["moe"]}),
+        (DENSE | {"framework": "torchtitan"}, {"compile": True}),
+        (CUT, {"offload_optimizer": "cpu", "offload_fraction": 0.5}),
+    ],
+)
+def test_an_argument_that_counts_is_not_warned_of(base, more):
+    assert answered(base | more)["warnings"] == answered(base)["warnings"]
+
+
+#: A value of each argument that no base case has.
+OTHER = {
+    "gpu_memory_gib": 40, "cpu_memory_gib": 512, "nvme_gib": 1000, "network": 10, "method": "dora",
+    "trainable": "top:4", "lora_rank": 64, "lora_targets": ["attention"], "lora_dtype": "fp32", "lora_dropout": 0.1,
+    "lora_modules_to_save": ["embed_tokens"], "quantization": "int8", "framework": "deepspeed",
+    "framework_version": "torch 2.5.0", "precision": "fp32", "gradient_dtype": "fp32", "optimizer": "sgd",
+    "implementation": "fused", "attention": "eager", "loss": "fused", "keep_logits": True, "compile": True,
+    "sequence_length": 8192, "micro_batch": 2, "global_batch": 64, "gradient_accumulation": 16,
+    "gradient_sync": "last", "images_per_sample": 1, "tokens_per_image": 10, "moe_imbalance": 2,
+    "moe_capacity_factor": 1.25, "train_tokens": 10**9, "price_per_gpu_hour": 2, "measured_peak_gib": 20,
+    "tensor_parallel": 2, "sequence_parallel": False, "pipeline_parallel": 2, "pipeline_schedule": "gpipe",
+    "virtual_stages": 2, "stage_layers": [20, 20, 20, 20], "context_parallel": 2, "context_parallel_kind": "ulysses",
+    "expert_parallel": 2, "expert_tensor_parallel": 2, "data_parallel_replicate": 2, "data_parallel_shard": 4,
+    "zero_stage": 2, "reshard_after_forward": False, "recompute": "full", "recompute_modules": ["mlp"],
+    "recompute_layers": 4, "recompute_every": 4, "distribute_checkpoints": True, "offload_optimizer": "cpu",
+    "offload_parameters": "cpu", "offload_activations": "cpu", "offload_fraction": 0.5, "headroom": 0.2,
+    "objective": "throughput", "law": "strict", "profile": "article-m3", "rules": "nowhere.yaml", "detail": "full",
+}  # fmt: skip
+
+
+def answered(arguments):
+    kind, answer = by_python("estimate_memory", arguments)
+    assert kind == "answer", answer
+    return answer
+
+
+def test_every_argument_has_a_value_to_try():
+    in_the_bases = {"model", "hf_config", "architecture", "hardware"}
+    assert set(OTHER) == set(CaseArguments.model_fields) - in_the_bases
+
+
+@pytest.mark.parametrize("base", [DENSE, CUT, ADAPTED, ROUTED], ids=["dense", "cut", "adapted", "routed"])
+@pytest.mark.parametrize("name", OTHER)
+def test_no_argument_is_ignored_in_silence(base, name):
+    """It is refused, or changes the answer, or is at least said to be given or to change nothing."""
+    kind, answer = by_python("estimate_memory", {**base, name: OTHER[name]})
+    if kind == "error":
+        assert name in answer["detail"] or name in answer["pointer"] or str(OTHER[name]) in answer["detail"]
+        return
+    said = [each["argument"] for each in answer["assumptions"] if each["origin"] == "given"]
+    assert name in said or answer["symbols"] != answered(base)["symbols"]
+
+
+def test_zero_2_keeps_weights_between_forward_and_backward_unless_told_otherwise():
+    whole = answered(DENSE | {"zero_stage": 2})
+    assert whole["layout"]["reshard_after_forward"] is False
+    assert whole["peak_bytes"] > answered(DENSE | {"zero_stage": 2, "reshard_after_forward": True})["peak_bytes"]
+
+
+@pytest.mark.parametrize(
+    "more", [{"recompute_layers": 10}, {"recompute_modules": ["core_attn"]}, {"stage_layers": [19, 21, 21, 19]}]
+)
+def test_a_search_keeps_what_an_argument_implies(more):
+    base = {name: CUT[name] for name in ("model", "hardware", "framework")}
+    kind, answer = by_python("recommend_setup", {**base, **more})
+    assert kind == "answer"
+    name, value = next(iter(more.items()))
+    assert answer["layout"][name] == value
+    assert answer["layout"]["recompute"] == {"recompute_layers": "blocks", "recompute_modules": "modules"}.get(
+        name, answer["layout"]["recompute"]
+    )
+    assert name != "stage_layers" or answer["layout"]["pipeline_parallel"] == len(value)
+
+
+def test_text_that_is_no_text_is_refused_at_the_doors_too():
+    http = TestClient(build_app(), raise_server_exceptions=False)
+    reply = http.post("/v1/estimate-memory", content=b'{"\\ud800": 1}', headers={"content-type": "application/json"})
+    assert (reply.status_code, reply.json()["code"]) == (422, "invalid_value")
+    assert by_mcp("estimate_memory", {"model": "\0"}) == by_http("estimate_memory", {"model": "\0"}, http)

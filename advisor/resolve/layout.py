@@ -34,7 +34,8 @@ def read_layout(ledger: Ledger, model: ModelArchitecture, cluster: Cluster, fact
             f"{model_ranks} does not "
             f"divide the {cluster.gpus} GPUs of the hardware; their product must be one of {_listed(fits)}"
         )
-        pointer = next((f"/{n}" for n in ("tensor_parallel", "pipeline_parallel") if getattr(arguments, n)), "")
+        ways = ("tensor_parallel", "pipeline_parallel", "stage_layers")
+        pointer = next((f"/{name}" for name in ways if getattr(arguments, name)), "")
         raise AdvisorError("illegal_layout", detail, pointer=pointer or "/context_parallel")
     replicate, shard = _data_parallel(ledger, facts, cluster.gpus // model_ranks)
     virtual = take("virtual_stages", 1)
