@@ -1,4 +1,4 @@
-"""`python -m tests.generate`: rewrites what is generated: outputs in README.md, rules/schema.json, tool snapshots.
+"""`python -m tests.generate`: rewrites what is generated: outputs in pages, rules/schema.json, tool snapshots.
 
 An example in README.md is a fence of ``sh`` or ``python`` that is followed by its output between two markers. It is
 run as it stands there, so what a reader sees is what the product says.
@@ -13,21 +13,25 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from advisor.constraints.rules import json_schema
+from tests.experts import page_of_jobs
 from tools import TOOLS
 from tools.cli import main as trainfit
 from tools.tool import Tool
 
 ROOT = Path(__file__).parent.parent
 README = ROOT / "README.md"
+RECOMMENDATIONS = ROOT / "docs" / "recommendations.md"
 EXAMPLE = re.compile(
     r"```(?P<language>sh|python)\n(?P<code>[^`]*)```\n\n<!-- output -->\n.*?<!-- /output -->", re.DOTALL
 )
+JOBS = re.compile(r"(?<=<!-- jobs -->\n).*(?=<!-- /jobs -->)", re.DOTALL)
 
 
 def generated() -> Mapping[Path, str]:
     """Every generated file with the text that it must hold."""
     return {
         README: EXAMPLE.sub(with_output, README.read_text(encoding="utf-8")),
+        RECOMMENDATIONS: JOBS.sub(lambda _: page_of_jobs() + "\n", RECOMMENDATIONS.read_text(encoding="utf-8")),
         ROOT / "rules" / "schema.json": json.dumps(json_schema(), indent=1, sort_keys=True) + "\n",
         **{ROOT / "tests" / "snapshots" / f"{tool.name}.json": face(tool) for tool in TOOLS},
     }

@@ -22,7 +22,12 @@ from tools.cli import EXIT_BY_VERDICT
 
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
 DECISIONS = sorted((ROOT / "docs" / "decisions").glob("*.md"))
-GENERATED = ("README.md", "rules/schema.json", *(f"tests/snapshots/{tool.name}.json" for tool in TOOLS))
+GENERATED = (
+    "README.md",
+    "docs/recommendations.md",
+    "rules/schema.json",
+    *(f"tests/snapshots/{tool.name}.json" for tool in TOOLS),
+)
 
 every_page = pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 

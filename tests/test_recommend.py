@@ -126,6 +126,12 @@ def test_a_70b_in_megatron_gets_the_layout_that_its_makers_publish():
     assert (layout.tensor_parallel, layout.pipeline_parallel, layout.context_parallel) == (4, 4, 2)
 
 
+def test_a_small_mixture_on_one_node_gets_the_layout_that_nvidia_publishes():
+    # Megatron-Bridge, recipes/qwen/h100/qwen3_moe.py: full fine-tuning of Qwen3-30B-A3B on 8 H100
+    layout = recommended("qwen3-moe").layout
+    assert (layout.tensor_parallel, layout.pipeline_parallel, layout.expert_parallel) == (4, 2, 4)
+
+
 def test_the_compared_framework_is_said_with_the_reason():
     said = next(known for known in recommended("70b").assumptions if known.argument == "framework")
     assert said.origin == "derived"

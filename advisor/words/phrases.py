@@ -32,13 +32,12 @@ def layout_words(layout: Layout) -> str:
 
 def _silent(layout: Layout) -> set[str]:
     """Arguments that say nothing beside the others: how to divide what is not divided."""
-    offloads = {layout.offload_optimizer, layout.offload_parameters, layout.offload_activations} != {"none"}
     shares = layout.data_parallel_shard * layout.context_parallel > 1
     speaks = {
         ("sequence_parallel",): layout.tensor_parallel > 1,
         ("pipeline_schedule", "virtual_stages", "stage_layers"): layout.pipeline_parallel > 1,
         ("context_parallel_kind",): layout.context_parallel > 1,
-        ("zero_stage",): shares or offloads,  # DeepSpeed's offload needs a stage, even on one GPU
+        ("zero_stage",): shares,
         ("reshard_after_forward",): shares and layout.zero_stage == 3,  # noqa: PLR2004 - only stage 3 has the choice
         ("offload_fraction",): layout.offload_optimizer != "none",
     }
