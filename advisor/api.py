@@ -14,7 +14,18 @@ from pydantic import Field
 
 from advisor.errors import AdvisorError, unknown_name
 from advisor.request import read_request
-from advisor.types import CaseArguments, CatalogAnswer, MemoryAnswer, ModelAnswer, SetupAnswer, Value
+from advisor.types import (
+    CaseArguments,
+    CatalogAnswer,
+    ExploreAnswer,
+    ExploreArguments,
+    LimitAnswer,
+    LimitArguments,
+    MemoryAnswer,
+    ModelAnswer,
+    SetupAnswer,
+    Value,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -93,6 +104,30 @@ def describe_model(**arguments: Any) -> ModelAnswer:
     return cast("ModelAnswer", call("describe_model", arguments, allow_paths=True))
 
 
+def explore(**arguments: Any) -> ExploreAnswer:
+    """A sweep: a case with some arguments over lists or ranges, as a table.
+
+    Args:
+        **arguments: ``case``, ``vary``, and optionally ``where``, ``sort``, ``limit``, ``budget_s``, ``format``.
+
+    Raises:
+        AdvisorError: the case or the sweep cannot be understood, or no combination is legal.
+    """
+    return cast("ExploreAnswer", call("explore", arguments, allow_paths=True))
+
+
+def find_limit(**arguments: Any) -> LimitAnswer:
+    """The largest micro-batch or sequence, the fewest GPUs or the smallest device that still fits.
+
+    Args:
+        **arguments: ``case`` and ``of``.
+
+    Raises:
+        AdvisorError: the case cannot be understood.
+    """
+    return cast("LimitAnswer", call("find_limit", arguments, allow_paths=True))
+
+
 def list_catalog(**arguments: Any) -> CatalogAnswer:
     """What the catalog knows.
 
@@ -147,11 +182,25 @@ def _recommend_setup(arguments: CaseArguments, allow_paths: bool) -> SetupAnswer
     return recommend(arguments, allow_paths=allow_paths)
 
 
-def _refuse_rules_from_elsewhere(arguments: CaseArguments, allow_paths: bool) -> None:
+def _refuse_rules_from_elsewhere(arguments: CaseArguments, allow_paths: bool, *, pointer: str = "/rules") -> None:
     """An overlay is a file of the caller's machine; whether one exists on ours is nobody's business."""
     if arguments.rules is not None and not allow_paths:
         detail = "rules names a file, and files are read on the caller's own machine only; leave rules out"
-        raise AdvisorError("path_not_allowed", detail, pointer="/rules")
+        raise AdvisorError("path_not_allowed", detail, pointer=pointer)
+
+
+def _explore(arguments: ExploreArguments, allow_paths: bool) -> ExploreAnswer:
+    from advisor.sweep import explore as sweep  # noqa: PLC0415
+
+    _refuse_rules_from_elsewhere(arguments.case, allow_paths, pointer="/case/rules")
+    return sweep(arguments, allow_paths=allow_paths)
+
+
+def _find_limit(arguments: LimitArguments, allow_paths: bool) -> LimitAnswer:
+    from advisor.limits import find_limit as limit  # noqa: PLC0415
+
+    _refuse_rules_from_elsewhere(arguments.case, allow_paths, pointer="/case/rules")
+    return limit(arguments, allow_paths=allow_paths)
 
 
 def _describe_model(arguments: ModelArguments, allow_paths: bool) -> ModelAnswer:
@@ -185,6 +234,8 @@ OPERATIONS: Final[Mapping[str, Operation]] = MappingProxyType(
         for operation in (
             Operation("estimate_memory", CaseArguments, MemoryAnswer, _estimate_memory),
             Operation("recommend_setup", CaseArguments, SetupAnswer, _recommend_setup),
+            Operation("explore", ExploreArguments, ExploreAnswer, _explore),
+            Operation("find_limit", LimitArguments, LimitAnswer, _find_limit),
             Operation("describe_model", ModelArguments, ModelAnswer, _describe_model),
             Operation("list_catalog", CatalogArguments, CatalogAnswer, _list_catalog),
         )

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from advisor import __version__
-from advisor.errors import AdvisorError
+from advisor.errors import AdvisorError, unknown_name
 from advisor.request import unknown_argument
 from tools import PRODUCT, TOOLS, find_tool
 from tools.json_text import parse_json
@@ -54,18 +54,22 @@ class _Commands(click.Group):
         """A command that does not exist is refused with the nearest names; underscores are read as hyphens."""
         name = args[0].replace("_", "-")
         if name not in self.commands and not name.startswith("-"):
-            find_tool(name)
+            raise unknown_name("tool", name[:80], self.commands, pointer="")
         return super().resolve_command(ctx, [name, *args[1:]])
 
 
 @click.group(
     cls=_Commands,
+    invoke_without_command=True,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 120},
     epilog="Exit codes: 0 comfortable or fits, 1 tight or needs info, 2 does not fit, 3 illegal layout, 64 bad call.",
 )
 @click.version_option(__version__, prog_name=PRODUCT)
-def cli() -> None:
+@click.pass_context
+def cli(context: click.Context) -> None:
     """Will a training job fit, what fills the memory, which configuration to run, and why."""
+    if context.invoked_subcommand is None:
+        click.echo(context.get_help())
 
 
 @cli.command("call")

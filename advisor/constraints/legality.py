@@ -88,6 +88,18 @@ def legal_rows(case: Case, columns: Columns) -> NDArray[np.bool_]:
     return legal
 
 
+def broken_rows(case: Case, columns: Columns) -> NDArray[np.str_]:
+    """For each row the id of the first constraint that its layout breaks; empty where it is legal."""
+    import numpy as np  # noqa: PLC0415 - only a sweep comes this far
+
+    names = FactsOf(case, columns)
+    broken = np.full(len(columns), "", dtype="<U200")
+    for rule in reversed(_conditions(case)):
+        breaks = (np.asarray(rule.applies(names)) != 0) & (np.asarray(rule.require(names)) == 0)
+        broken[np.broadcast_to(breaks, len(columns))] = rule.id
+    return broken
+
+
 def fill(template: str, names: Mapping[str, Any]) -> str:
     """A rule's sentence with its placeholders replaced."""
     return _PLACEHOLDER.sub(lambda match: _said(names[match[1]]), template)

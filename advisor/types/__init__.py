@@ -44,6 +44,7 @@ from advisor.types.case import (
     Recipe,
     Training,
 )
+from advisor.types.sweeps import ExploreAnswer, ExploreArguments, LimitAnswer, LimitArguments
 
 __all__ = [
     "Activations",
@@ -59,10 +60,14 @@ __all__ = [
     "Comparison",
     "Device",
     "Experts",
+    "ExploreAnswer",
+    "ExploreArguments",
     "FeedForward",
     "Host",
     "Indexer",
     "Layout",
+    "LimitAnswer",
+    "LimitArguments",
     "MemoryAnswer",
     "ModelAnswer",
     "ModelArchitecture",

@@ -91,15 +91,32 @@ class Host(Value):
     verdict: Verdict
 
 
-class Time(Value):
-    """Speed of the layout. None where the timing model does not answer yet."""
+class TimePart(Value):
+    """One formula of a step's time."""
 
-    step_time_s: float | None = None
-    tokens_per_s: float | None = None
-    mfu: float | None = None
+    name: str
+    seconds: float
+    hidden: bool = Field(description="runs beside other parts and adds nothing to the step by itself")
+    formula: str
+    substituted: str
+    source: str
+
+
+class Time(Value):
+    """Speed of the layout."""
+
+    step_time_s: float | None = Field(default=None, description="one optimizer step")
+    tokens_per_s: float | None = Field(default=None, description="all GPUs together")
+    tokens_per_s_per_gpu: float | None = None
+    model_flops_per_s_per_gpu: float | None = Field(default=None, description="FLOP of the model, none made again")
+    mfu: float | None = Field(default=None, description="share of the datasheet's bf16 rate; see mfu_convention")
     mfu_convention: str = ""
-    days: float | None = None
-    cost: float | None = None
+    mfu_whole_attention: float | None = Field(default=None, description="scores counted against the whole sequence")
+    mfu_6n: float | None = Field(default=None, description="6 FLOP a parameter that a token reads, no scores")
+    days: float | None = Field(default=None, description="for train_tokens")
+    gpu_hours: float | None = Field(default=None, description="for train_tokens")
+    cost: float | None = Field(default=None, description="GPU hours times price_per_gpu_hour")
+    parts: tuple[TimePart, ...] = Field(default=(), description="formulas that add up to the step, then hidden ones")
     note: str = ""
 
 

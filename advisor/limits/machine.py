@@ -1,0 +1,92 @@
+"""The fewest GPUs or the smallest device on which a job fits: a layout is searched for on each."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from advisor.catalog.devices import find_device
+from advisor.catalog.reader import entry_ids
+from advisor.constraints.expression import divisors
+from advisor.errors import AdvisorError
+from advisor.estimate import estimate
+from advisor.limits.edge import Edge, Tried, first_that_fits, limit_answer
+from advisor.resolve import resolve
+from advisor.search.sizes import ON_THE_GPUS, compare_sizes
+from advisor.types.arguments import CaseArguments
+from advisor.types.case import Cluster
+from advisor.types.sweeps import LimitAnswer
+
+#: Whole nodes are tried up to four one by one, then in eighths of each doubling.
+MOST_NODES = 2048
+FINEST = 8
+OFFLOADS = ("offload_optimizer", "offload_parameters", "offload_activations")
+
+
+def fewest_gpus(arguments: CaseArguments, *, allow_paths: bool) -> LimitAnswer:
+    """The smallest part of a node, or count of whole nodes, on which some layout fits without offload.
+
+    An offload counts only where the case gives one.
+    """
+    cluster = _cluster(arguments, allow_paths)
+    node = cluster.gpus_per_node if cluster.gpus > 1 else cluster.device.gpus_per_node
+    hardware = [f"{nodes}x{gpus} {cluster.device.name}" for nodes, gpus in _sizes(node)]
+    edge = _in_gpus(first_that_fits(hardware, lambda line: _searched(arguments, line, allow_paths)))
+    notes = [_HOW_TRIED if edge.inside else f"nothing fits on up to {MOST_NODES:,} nodes"]
+    if edge.outside and not edge.outside.allowed and edge.inside:
+        notes.append(f"{edge.outside.value} GPUs fit only with an offload; give one to count it")
+    return limit_answer("gpus", edge, notes)
+
+
+_HOW_TRIED = "tried: parts of a node, then whole nodes, in eighths of each doubling beyond eight"
+
+
+def _in_gpus(edge: Edge) -> Edge:
+    def counted(tried: Tried | None) -> Tried | None:
+        return tried and Tried(tried.breakdown.case.cluster.gpus, tried.breakdown, tried.allowed)
+
+    return Edge(counted(edge.inside), counted(edge.outside), edge.tried)
+
+
+def smallest_device(arguments: CaseArguments, *, allow_paths: bool) -> LimitAnswer:
+    """The device with the least memory, in as many pieces as the case has, on which some layout fits."""
+    cluster = _cluster(arguments, allow_paths)
+    devices = sorted((find_device(name) for name in entry_ids("devices")), key=lambda d: (d.driver_bytes, d.name))
+
+    def measure(name: str) -> Tried | None:
+        found = _searched(arguments, f"{cluster.nodes}x{cluster.gpus_per_node} {name}", allow_paths)
+        return found and Tried(name, found.breakdown, found.allowed)
+
+    edge = first_that_fits([device.name for device in devices], measure)
+    return limit_answer("device", edge, [] if edge.inside else ["no device of the catalog is large enough"])
+
+
+def _searched(arguments: CaseArguments, hardware: str, allow_paths: bool) -> Tried | None:
+    """The best layout on some hardware; the closest one where nothing fits; None where the case divides nothing."""
+    try:
+        found = compare_sizes(arguments.model_copy(update={"hardware": hardware}), allow_paths=allow_paths)[0]
+    except AdvisorError as error:
+        if error.code != "illegal_layout":
+            raise
+        return None
+    offload_given = any(getattr(arguments, name) is not None for name in OFFLOADS)
+    allowed = offload_given or (found.winner is not None and found.winner.rung in ON_THE_GPUS)
+    return Tried(hardware, estimate(found.case), allowed)
+
+
+def _cluster(arguments: CaseArguments, allow_paths: bool) -> Cluster:
+    """The hardware by itself: what divides the work is fitted to each size later."""
+    keep = {"model", "hf_config", "architecture", "hardware", "gpu_memory_gib", "cpu_memory_gib", "nvme_gib"}
+    alone = {name: None for name in CaseArguments.model_fields if name not in keep}
+    return resolve(arguments.model_copy(update=alone), allow_paths=allow_paths).cluster
+
+
+def _sizes(gpus_per_node: int) -> Iterator[tuple[int, int]]:
+    """Nodes and GPUs in each, the smaller first."""
+    for gpus in divisors(gpus_per_node):
+        yield 1, gpus
+    nodes, step = 2, 1
+    while nodes <= MOST_NODES:
+        yield nodes, gpus_per_node
+        nodes += step
+        if nodes >= 2 * FINEST * step:
+            step *= 2

@@ -1,0 +1,189 @@
+"""Sweeps and limits: each row is what estimate_memory says, each limit is what trying every value finds."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+import advisor
+from advisor import AdvisorError
+from advisor.limits.job import candidates_of, measured
+from advisor.request import read_request
+from advisor.sweep.axes import read_axes
+from advisor.types import CaseArguments
+
+DENSE = {"model": "llama-3-8b", "hardware": "2x8 H100-80GB", "framework": "megatron", "global_batch": 64}
+VARY = {
+    "tensor_parallel": [1, 2, 4, 8],
+    "pipeline_parallel": [1, 2, 3],
+    "micro_batch": "1..8 *2",
+    "recompute": ["none", "full", "near_free"],
+    "sequence_length": ["2k", "8k"],
+    "offload_optimizer": ["none", "cpu"],
+}
+
+
+def test_a_sweeps_rows_are_what_estimate_memory_says():
+    answer = advisor.explore(case=DENSE, vary=VARY, limit=10_000)
+    rows = [dict(zip(answer.columns, row, strict=True)) for row in answer.rows]
+    assert answer.judged == len(rows)
+    assert answer.judged + answer.refused == 4 * 3 * 4 * 3 * 2 * 2
+    for row in random.Random(1).sample(rows, 25):
+        same = advisor.estimate_memory(**DENSE, **{name: row[name] for name in VARY})
+        assert (row["peak_bytes"], row["reserved_bytes"], row["margin_bytes"], row["verdict"]) == (
+            same.peak_bytes,
+            same.reserved_bytes,
+            same.margin_bytes,
+            same.verdict,
+        )
+
+
+def test_what_a_sweep_refuses_estimate_memory_refuses():
+    vary = {"tensor_parallel": [1, 3, 5], "micro_batch": [1, 3, 64], "expert_parallel": [1, 2]}
+    answer = advisor.explore(case=DENSE, vary=vary, limit=10_000)
+    legal = {tuple(row[:3]) for row in answer.rows}
+    for tensor in vary["tensor_parallel"]:
+        for micro in vary["micro_batch"]:
+            for expert in vary["expert_parallel"]:
+                arguments = {"tensor_parallel": tensor, "micro_batch": micro, "expert_parallel": expert}
+                try:
+                    advisor.estimate_memory(**DENSE, **arguments)
+                except AdvisorError:
+                    assert (tensor, micro, expert) not in legal
+                else:
+                    assert (tensor, micro, expert) in legal
+
+
+def test_where_sort_and_limit_choose_rows():
+    answer = advisor.explore(case=DENSE, vary=VARY, where="fits and micro_batch >= 2", sort="-peak_bytes", limit=7)
+    peaks = [row[answer.columns.index("peak_bytes")] for row in answer.rows]
+    assert len(peaks) == 7
+    assert peaks == sorted(peaks, reverse=True)
+    assert all(row[answer.columns.index("micro_batch")] >= 2 for row in answer.rows)
+    words = advisor.explore(case=DENSE, vary=VARY, where="recompute == 'full'", limit=10_000)
+    assert {row[words.columns.index("recompute")] for row in words.rows} == {"full"}
+
+
+def test_turning_points_name_the_last_value_that_fits():
+    case = {"model": "llama-3-8b", "hardware": "1x8 H100-80GB", "framework": "fsdp2", "recompute": "full"}
+    answer = advisor.explore(case=case, vary={"micro_batch": "1..32 *2"})
+    assert answer.turning_points == ("micro_batch: 8 fits, 16 does not",)
+
+
+def test_csv_holds_the_same_rows():
+    shown = advisor.explore(case=DENSE, vary=VARY, limit=5)
+    text = advisor.explore(case=DENSE, vary=VARY, limit=5, format="csv")
+    lines = text.csv.splitlines()
+    assert lines[0] == ",".join(shown.columns)
+    assert lines[1:] == [",".join(str(value) for value in row) for row in shown.rows]
+    assert text.rows == ()
+
+
+def test_a_budget_ends_a_sweep_and_says_so():
+    answer = advisor.explore(case=DENSE, vary={"sequence_length": "1024..65536 1024"}, budget_s=1e-6)
+    assert not answer.complete
+    assert answer.judged >= 1
+
+
+@pytest.mark.parametrize(
+    ("vary", "pointer"),
+    [
+        ({}, "/vary"),
+        ({"micro_batches": [1]}, "/vary"),
+        ({"detail": ["full"]}, "/vary"),
+        ({"micro_batch": []}, "/vary/micro_batch"),
+        ({"micro_batch": "1..x"}, "/vary/micro_batch"),
+        ({"micro_batch": "8..1"}, "/vary/micro_batch"),
+        ({"micro_batch": "1..8 *1"}, "/vary/micro_batch"),
+        ({"micro_batch": "1..8 0"}, "/vary/micro_batch"),
+        ({"micro_batch": [0]}, "/vary/micro_batch"),
+        ({"recompute": ["some"]}, "/vary/recompute"),
+        ({"micro_batch": "1..4096", "sequence_length": "1..4096"}, "/vary"),
+    ],
+)
+def test_an_axis_that_cannot_be_read_is_refused(vary, pointer):
+    with pytest.raises(AdvisorError) as refused:
+        read_axes(vary)
+    assert refused.value.pointer == pointer
+
+
+@pytest.mark.parametrize(
+    ("more", "pointer"),
+    [
+        ({"where": "peak <"}, "/where"),
+        ({"where": "memory < 3"}, "/where"),
+        ({"where": "recompute < 3"}, "/where"),
+        ({"sort": "speed"}, "/sort"),
+    ],
+)
+def test_a_condition_or_order_that_cannot_be_read_is_refused(more, pointer):
+    with pytest.raises(AdvisorError) as refused:
+        advisor.explore(case=DENSE, vary={"micro_batch": [1], "recompute": ["none", "full"]}, **more)
+    assert refused.value.pointer == pointer
+
+
+def test_ranges_count_up_and_multiply():
+    axes = read_axes({"micro_batch": "1..20 *2", "sequence_length": "1k..4k 1k", "offload_fraction": "0..1 0.25"})
+    assert axes == {
+        "micro_batch": (1, 2, 4, 8, 16),
+        "sequence_length": (1024, 2048, 3072, 4096),
+        "offload_fraction": (0, 0.25, 0.5, 0.75, 1),
+    }
+
+
+LIMITS = [
+    {"model": "llama-3-8b", "hardware": "1x8 H100-80GB", "framework": "fsdp2", "recompute": "full"},
+    {"model": "qwen2.5-7b", "hardware": "1 RTX-4090", "method": "qlora", "sequence_length": 2048},
+    {"model": "llama-3-70b", "hardware": "4x8 H100-80GB", "framework": "megatron", "tensor_parallel": 8,
+     "pipeline_parallel": 2, "recompute": "full"},
+    {"model": "llama-3-8b", "hardware": "2x8 A100-80GB", "framework": "deepspeed", "zero_stage": 3, "global_batch": 96},
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("case", LIMITS, ids=lambda case: f"{case['model']}-{case.get('framework')}")
+@pytest.mark.parametrize("of", ["micro_batch", "sequence_length"])
+def test_a_limit_is_what_trying_every_value_finds(case, of):
+    answer = advisor.find_limit(case=case, of=of)
+    arguments = read_request(CaseArguments, case)
+    candidates = candidates_of(arguments, of, allow_paths=True)
+    near = [value for value in candidates if value <= 2 * int(answer.value or candidates[0])][:60]
+    fitting = [value for value in near if measured(arguments, of, value, allow_paths=True).fits]
+    assert (answer.value or 0) >= max(fitting, default=0)
+    assert answer.value is None or measured(arguments, of, int(answer.value), allow_paths=True).fits
+    if answer.beyond:
+        assert not measured(arguments, of, int(answer.beyond.value), allow_paths=True).fits
+        assert answer.stopped_by
+
+
+def test_one_lever_pulled_goes_further():
+    answer = advisor.find_limit(case=LIMITS[0] | {"recompute": None}, of="sequence_length")
+    further = {lever.argument: lever.limit for lever in answer.next_limits}
+    assert further["recompute"] > answer.value
+    given = advisor.find_limit(case=LIMITS[0] | {"recompute": "full"}, of="sequence_length")
+    assert given.value == further["recompute"]
+
+
+def test_the_fewest_gpus_fit_and_fewer_do_not():
+    case = {"model": "llama-3-70b", "hardware": "4x8 H100-80GB", "sequence_length": 4096}
+    answer = advisor.find_limit(case=case, of="gpus")
+    assert answer.at
+    assert answer.at.verdict in ("fits", "comfortable")
+    nodes = int(answer.value) // 8
+    again = advisor.recommend_setup(**{**case, "hardware": f"{nodes}x8 H100-80GB"})
+    assert again.estimate.peak_bytes == answer.at.peak_bytes
+
+
+def test_the_smallest_device_is_the_first_by_memory_on_which_it_fits():
+    answer = advisor.find_limit(
+        case={"model": "llama-3-8b", "hardware": "1x1 H100-80GB", "method": "lora"}, of="device"
+    )
+    assert answer.at
+    assert answer.beyond
+    assert answer.beyond.usable_bytes < answer.at.usable_bytes
+
+
+def test_images_are_not_modelled_and_say_so():
+    with pytest.raises(AdvisorError) as refused:
+        advisor.find_limit(case=LIMITS[0], of="images_per_sample")
+    assert refused.value.code == "not_modelled"
