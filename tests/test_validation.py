@@ -7,11 +7,15 @@ from types import SimpleNamespace
 
 import pytest
 
+from advisor.diagnose import decode_allocation
 from advisor.errors import AdvisorError
+from advisor.resolve import resolve
+from advisor.types import CaseArguments
+from advisor.units import gib
 from tests.validation import __main__ as command
-from tests.validation import accuracy, activations, comparison, params, peaks
+from tests.validation import accuracy, activations, comparison, measured, params, peaks, reports
 from tests.validation.comparison import Comparison
-from tests.validation.facts import OWN_FOLDER, BadCallError, own_files
+from tests.validation.facts import OWN_FOLDER, BadCallError, notes, own_files
 from tests.validation.recount import __main__ as recount
 from tests.validation.torch_cases import OPTIONS, case_of
 
@@ -65,6 +69,82 @@ def test_the_product_refuses_no_row(path):
     assert [row.refusal for row in kind.comparisons(path) if row.refusal] == []
 
 
+def test_published_measurements_are_met_where_pytorch_can_count():
+    # 2026-11-29, 515 countable rows: known 1.0 % median and 4.4 % p90 of 73; by source 4.2 % and 9.9 %, left out 4.3 %;
+    # false fits 9.1 %, false misfits 1.5 %, tight 3.0 %; band 91.5 %; 92.7 % of the A rows predicted.
+    figures = measured.run(OWN_FOLDER / "measured.json", rows="countable")
+    assert figures["n"] == 515
+    assert figures["a_grade_predicted"] >= 0.90
+    assert figures["known_median_error"] <= 0.05
+    assert figures["known_p90_error"] <= 0.12
+    assert figures["macro_median_error"] <= 0.05
+    assert figures["macro_p90_error"] <= 0.20
+    assert figures["loso_macro_median_error"] <= 0.10
+    assert figures["false_fit_rate"] <= 0.10
+    assert figures["false_misfit_rate"] <= 0.05
+    assert figures["tight_rate"] <= 0.15
+    assert 0.85 <= figures["band_coverage"] <= 0.95
+
+
+def test_rows_of_clusters_are_answered_or_refused_with_a_reason():
+    answers = measured.predictions(OWN_FOLDER / "measured.json", "cluster")
+    assert len(answers.rows) == len(answers.answered) + len(answers.refused) == 312
+    assert all(why for _, why in answers.refused)
+
+
+def test_public_reports_get_the_verdict_and_the_term_that_they_had():
+    # 2026-11-29, 17 of 39 countable reports of high confidence in reach: verdict 15 of 17, dominating term 13 of 13.
+    figures = reports.run(OWN_FOLDER / "reports.yaml", rows="countable")
+    assert figures["in_reach"] >= 17
+    assert figures["verdict_class_accuracy"] >= 0.85
+    assert figures["dominating_accuracy"] >= 0.85
+    assert figures["decoded_rate"] == 1
+
+
+@pytest.mark.parametrize("path", own_files("reports"), ids=lambda path: path.stem)
+def test_every_missed_report_of_high_confidence_says_why_and_no_other(path):
+    missed = {
+        found.report["source"]
+        for found in reports.judged(path)
+        if reports.missed(found) and found.report["confidence"] == reports.HIGH
+    }
+    assert set(notes("reports")) == missed
+
+
+# A failed allocation
+
+
+def decode(size, **arguments):
+    """The likeliest tensor of a failed allocation of so many GiB."""
+    case = resolve(CaseArguments(**arguments), allow_paths=False)
+    return next(iter(decode_allocation(case, gib(size))), None)
+
+
+def test_a_failed_size_is_one_copy_of_the_logits():
+    # simplescaling/s1#106: 9.37 GiB asked for in the loss.
+    found = decode(9.37, model="qwen2.5-32b", hardware="8 H200", sequence_length=32_768, framework="fsdp1")
+    assert (found.tensor.name, found.width, found.exact) == ("loss.logits", 2, True)
+    assert found.tokens == pytest.approx(33_100, rel=0.001)
+
+
+def test_a_failed_size_tells_that_the_batch_holds_more_tokens():
+    # modelscope/ms-swift#6966: 49 GiB where 32k tokens would take 18.5.
+    found = decode(49, model="qwen3-30b-a3b", hardware="64 A100-80GB", sequence_length=32_768, framework="deepspeed")
+    assert (found.tensor.name, found.width, found.exact) == ("loss.logits", 4, False)
+    assert found.tokens == pytest.approx(86_600, rel=0.001)
+
+
+def test_a_failed_size_is_a_ranks_experts():
+    # modelscope/ms-swift#9403: 26.44 GiB on a rank of EP8 x PP2.
+    degrees = {"tensor_parallel": 4, "pipeline_parallel": 2, "expert_parallel": 8}
+    found = decode(26.44, model="qwen3-235b-a22b", hardware="32 A100-80GB", framework="megatron", **degrees)
+    assert (found.tensor.name, found.width, found.exact) == ("weights.experts", 2, True)
+
+
+def test_a_size_that_is_no_tensor_of_the_job_has_no_candidate():
+    assert decode(0.001, model="llama-3-8b", hardware="1 H100", sequence_length=4096) is None
+
+
 # The page
 
 
@@ -72,11 +152,11 @@ def test_the_page_on_accuracy_is_up_to_date():
     assert accuracy.PAGE.read_text(encoding="utf-8") == command.own_page(), "run make validate"
 
 
-@pytest.mark.parametrize("kind", [activations, peaks], ids=["activations", "peaks"])
+@pytest.mark.parametrize("kind", [activations, measured, peaks], ids=["activations", "measured", "peaks"])
 def test_every_note_on_an_error_still_has_one(kind):
     name = kind.__name__.rsplit(".", 1)[-1]
     rows = [row for path in own_files(name) for row in kind.comparisons(path) if accuracy.noticeable(row)]
-    stale = [pattern for pattern in accuracy.notes(name) if not any(accuracy.fits(row.name, pattern) for row in rows)]
+    stale = [pattern for pattern in notes(name) if not any(accuracy.fits(row.name, pattern) for row in rows)]
     assert stale == [], "take them out of notes.yaml"
 
 
@@ -128,6 +208,8 @@ def test_rows_reach_a_kind_that_knows_them(monkeypatch, tmp_path, capsys):
         (["peaks", OWN_FOLDER], "not a file that can be read: Is a directory"),
         (["peaks", OWN_FOLDER / "params.json"], "has no 'configs' and no 'cases'"),
         (["peaks", OWN_FOLDER / "peaks.json", "--rows", "cluster"], "leave --rows out"),
+        (["measured", OWN_FOLDER / "peaks.json"], "holds no list of rows"),
+        (["reports", OWN_FOLDER / "measured.json"], "has no 'confidence'"),
         (["all", OWN_FOLDER / "peaks.json"], "leave FILE"),
         (["all", "--rows", "cluster"], "leave FILE and --rows out"),
     ],

@@ -9,13 +9,10 @@ from textwrap import fill
 from types import ModuleType
 from typing import Any
 
-from ruamel.yaml import YAML
-
 from tests.validation.comparison import Comparison, bias, error_at, median_error, worst
-from tests.validation.facts import read_facts
+from tests.validation.facts import notes, read_facts, read_yaml
 
 PAGE = Path(__file__).parent.parent.parent / "docs" / "accuracy.md"
-NOTES = Path(__file__).with_name("notes.yaml")
 
 HEAD = """\
 # Accuracy
@@ -50,14 +47,9 @@ def page(sections: Sequence[str]) -> str:
     return "\n".join((HEAD, "\n\n".join(sections), ""))
 
 
-def notes(kind: str) -> Mapping[str, str]:
-    """Pattern of row names → why those rows are off, as far as it is known."""
-    written: Mapping[str, Mapping[str, str]] = YAML(typ="safe", pure=True).load(NOTES.read_text(encoding="utf-8"))
-    return written.get(kind, {})
-
-
 def _note(path: Path) -> str:
-    return str(read_facts(path).get("note", "")) if path.suffix == ".json" else ""
+    facts = read_yaml(path) if path.suffix == ".yaml" else read_facts(path)
+    return str(facts.get("note", ""))
 
 
 def _figure(value: Any) -> str:

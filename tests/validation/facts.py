@@ -12,6 +12,7 @@ from ruamel.yaml.error import YAMLError
 
 #: Where the project keeps its own copies: one file a kind, ``<kind>.json``, or several, ``<kind>_<part>.json``.
 OWN_FOLDER = Path(__file__).parent.parent / "data"
+NOTES = Path(__file__).with_name("notes.yaml")
 SUFFIXES = (".json", ".yaml")
 
 
@@ -116,6 +117,12 @@ def fact(row: Mapping[str, Any], name: str, where: str) -> Any:
     if name not in row:
         raise BadCallError(f"{where} has no {name!r}")
     return row[name]
+
+
+def notes(kind: str) -> Mapping[str, str]:
+    """Pattern of row names → why those rows are off, as far as it is known."""
+    written: Mapping[str, Mapping[str, str]] = read_yaml(NOTES)
+    return written.get(kind, {})
 
 
 def own_files(kind: str) -> tuple[Path, ...]:

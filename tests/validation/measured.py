@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from advisor.errors import AdvisorError
 from tests.validation import measured_figures as statistics
 from tests.validation.comparison import Comparison, bias, error_at, median_error, worst
-from tests.validation.facts import COUNTABLE, NotGivenError, of_rows, read_list
+from tests.validation.facts import CLUSTER, COUNTABLE, NotGivenError, of_rows, read_list
 from tests.validation.measured_predictions import Predicted, predict
 from tests.validation.measured_rows import text
 
@@ -81,9 +81,8 @@ def is_countable(row: Row) -> bool:
 
 def details(path: Path) -> str:
     """Which rows the figures hang on, the allocator's share and the band, as parts of the page."""
-    countable = predictions(path, COUNTABLE)
-    good = [p for p in predictions(path).answered if p.comparison and statistics.is_good(p.row)]
-    return "\n\n".join((_rows_table(path), _allocator_table(countable.rows), _band_table(good)))
+    tables = (_rows_table(path), _allocator_table(predictions(path).rows), _band_table(path))
+    return "\n\n".join(tables)
 
 
 def _rows_table(path: Path) -> str:
@@ -96,7 +95,7 @@ def _rows_table(path: Path) -> str:
     return "\n".join((f"| figure | {' | '.join(kinds)} |", "|---|---:|---:|---:|", *lines))
 
 
-ROWS = {"all rows": None, "countable": "countable", "cluster or offload": "cluster"}
+ROWS = {"all rows": None, "countable": COUNTABLE, "cluster or offload": CLUSTER}
 
 
 def _cell(value: float | None) -> str:
@@ -116,14 +115,17 @@ def _allocator_table(rows: Sequence[Row]) -> str:
     return "\n".join(("| reserved / allocated | n | least | median | most |", "|---|---:|---:|---:|---:|", *lines))
 
 
-def _band_table(good: Sequence[Predicted]) -> str:
+def _band_table(path: Path) -> str:
     """The ends of the band, measured over predicted, and how they move when one source is left out."""
-    lines = [_band_line(good, evidence) for evidence in ("verified", "known", "assumed")]
-    head = "| evidence | sources | n | low end | high end | low end, a source left out | high end, a source left out |"
-    return "\n".join((head, "|---|---:|---:|---:|---:|---:|---:|", *lines))
+    lines = []
+    for name, rows in ROWS.items():
+        good = [p for p in predictions(path, rows).answered if p.comparison and statistics.is_good(p.row)]
+        lines += [f"| {name} {_band_cells(good, evidence)}" for evidence in ("verified", "known", "assumed")]
+    head = "| rows | evidence | sources | n | low end | high end | low, a source left out | high, a source left out |"
+    return "\n".join((head, "|---|---|---:|---:|---:|---:|---:|---:|", *lines))
 
 
-def _band_line(good: Sequence[Predicted], evidence: str) -> str:
+def _band_cells(good: Sequence[Predicted], evidence: str) -> str:
     of_class = [p for p in good if p.evidence == evidence]
     groups = statistics.by_group(of_class)
     ends = statistics.band(of_class, evidence)
@@ -133,7 +135,7 @@ def _band_line(good: Sequence[Predicted], evidence: str) -> str:
     for end in (0, 1):
         values = [found[end] for found in moved]
         cells.append(f"{min(values):.2f} to {max(values):.2f}" if values else "none")
-    return f"| {evidence} | {len(groups)} | {len(of_class)} | " + " | ".join(cells) + " |"
+    return f"| {evidence} | {len(groups)} | {len(of_class)} | {' | '.join(cells)} |"
 
 
 # --- print ----------------------------------------------------------------------------------------------------------
