@@ -11,7 +11,7 @@ from advisor.errors import AdvisorError
 from advisor.request import read_request
 from advisor.request_words import accepted
 from advisor.types import CaseArguments
-from tests.doors import by_http, by_mcp, by_python
+from tests.doors import by_http, by_mcp, by_python, command_line
 from tools.http_door import build_app
 
 
@@ -331,3 +331,16 @@ def test_text_that_is_no_text_is_refused_at_the_doors_too():
     reply = http.post("/v1/estimate-memory", content=b'{"\\ud800": 1}', headers={"content-type": "application/json"})
     assert (reply.status_code, reply.json()["code"]) == (422, "invalid_value")
     assert by_mcp("estimate_memory", {"model": "\0"}) == by_http("estimate_memory", {"model": "\0"}, http)
+
+
+@pytest.mark.parametrize(("given", "words"), [("estimat-memory", "'estimate-memory'"), ("sreve", "'serve'")])
+def test_a_misspelt_command_is_answered_with_the_commands_there_are(given, words, capsys):
+    code, _, said = command_line([given], capsys)
+    assert code == 64
+    assert f"did you mean {words}" in said
+
+
+def test_the_bare_command_shows_its_help_and_no_error(capsys):
+    code, out, said = command_line([], capsys)
+    assert (code, said) == (0, "")
+    assert "recommend-setup" in out
