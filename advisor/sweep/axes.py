@@ -38,7 +38,7 @@ def read_axes(vary: Mapping[str, Any]) -> Axes:
     if rows > MOST_ROWS:
         sizes = " x ".join(f"{name} {len(values):,}" for name, values in axes.items())
         detail = f"vary asks for {rows:,} rows ({sizes}); accepted: at most {MOST_ROWS:,}; shorten a list"
-        raise AdvisorError("too_large", detail, pointer="/vary")
+        raise AdvisorError("invalid_value", detail, pointer="/vary")
     return axes
 
 

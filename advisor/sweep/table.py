@@ -68,12 +68,12 @@ def require_column(name: str, table: Table, pointer: str) -> None:
     """Refuse a name that is no column.
 
     Raises:
-        AdvisorError: ``unknown_column`` with the nearest names.
+        AdvisorError: ``invalid_value`` with the nearest names.
     """
     if name not in table:
         close = nearest(name, table)
         detail = f"{name!r} is no column of this sweep; accepted: {', '.join(table)}"
-        raise AdvisorError("unknown_name", detail, pointer=pointer, suggestions=close)
+        raise AdvisorError("invalid_value", detail, pointer=pointer, suggestions=close)
 
 
 def rows_of(table: Table, places: Any) -> tuple[Row, ...]:
