@@ -17,6 +17,10 @@ from advisor.layers import LayerGroup, ModelTables, TrainedPart, model_tables, t
 from advisor.types.architecture import ModelArchitecture
 from advisor.types.case import Case
 
+MEGATRON = ("megatron", "megatron_fsdp")
+#: Frameworks whose tensor-parallel plans leave the embedding table whole on every rank.
+WHOLE_EMBEDDING = ("fsdp1", "fsdp2", "ddp", "single")
+
 #: Stands for the layers where no formula asks which ones.
 ANY_GROUP = LayerGroup(moe=False, masked=False, trained=True)
 
@@ -46,6 +50,11 @@ class Place:
     def sequence_ranks(self) -> Number:
         """Ranks that split the sequence between the matrices (Megatron's sequence parallel)."""
         return choose(self.layout.sequence_parallel, self.layout.tensor_parallel, 1)
+
+    @cached_property
+    def checkpoint_ranks(self) -> Number:
+        """Ranks that split the input that a recomputed layer keeps."""
+        return self.layout.tensor_parallel if self.case.layout.distribute_checkpoints else self.sequence_ranks
 
     @cached_property
     def world(self) -> Number:
@@ -126,9 +135,15 @@ class Place:
         """1 on the last stage."""
         return choose(self.stage == self.layout.pipeline_parallel - 1, 1, 0)
 
+    @cached_property
+    def predictors(self) -> Number:
+        """Multi-token-prediction modules on the stage: Megatron builds them behind its last layers."""
+        return self.model.mtp_layers * self.is_last if self.case.training.framework in MEGATRON else 0
+
     def span(self, table: Sequence[int]) -> Number:
-        """The stage's share of a quantity kept as running sums over the layers."""
-        return pick(table, self.end_layer) - pick(table, self.first_layer)
+        """The stage's share of a quantity kept as running sums over the layers; a predictor is like the last layer."""
+        layers = pick(table, self.end_layer) - pick(table, self.first_layer)
+        return layers + self.predictors * (table[-1] - table[-2])
 
     # --- the stage's parameters ------------------------------------------------------------------------------
 
@@ -137,8 +152,8 @@ class Place:
         """Embedding and head elements on the stage. A tied head is a second copy on its own stage."""
         outer = outer_parameters(self.model)
         tied_copy = choose(self.layout.pipeline_parallel > 1, outer.embedding, 0) if self.model.tied_embeddings else 0
-        head = outer.head + tied_copy
-        return outer.embedding * self.is_first + head * self.is_last
+        embedding = 0 if self.case.training.framework in WHOLE_EMBEDDING else outer.embedding
+        return embedding * self.is_first + (outer.head + tied_copy) * self.is_last
 
     @cached_property
     def cast_elements(self) -> Number:
@@ -147,16 +162,23 @@ class Place:
         return self.span(self.tables.divided) + head * self.is_last
 
     @cached_property
+    def joints(self) -> Number:
+        """Elements of the matrices that join a predictor's two inputs."""
+        return self.predictors * 2 * self.model.hidden**2
+
+    @cached_property
     def outer_replicated(self) -> Number:
-        """Final norm, learned positions, vision tower: held whole."""
+        """Final norm, learned positions, vision tower, and the embedding table where no rank splits it: held whole."""
         outer = outer_parameters(self.model)
         first = outer.positions + outer.embedding_norm + outer.vision
+        if self.case.training.framework in WHOLE_EMBEDDING:
+            first += outer.embedding
         return first * self.is_first + outer.final_norm * self.is_last
 
     @cached_property
     def divided(self) -> Number:
         """Elements that tensor parallel divides."""
-        return self.span(self.tables.divided) + self.outer_divided
+        return self.span(self.tables.divided) + self.outer_divided + self.joints
 
     @cached_property
     def replicated(self) -> Number:
@@ -171,7 +193,7 @@ class Place:
     @cached_property
     def divided_trained(self) -> Number:
         """Trained layer elements that tensor parallel divides."""
-        return self.span(self.tables.divided_trained)
+        return self.span(self.tables.divided_trained) + self.joints * (self.trained.head and not self.adapters)
 
     @cached_property
     def replicated_trained(self) -> Number:
@@ -192,13 +214,13 @@ class Place:
 
     @cached_property
     def embedding_trained(self) -> Number:
-        """Trained elements of the embedding and what feeds it; none of its own where the head's gradient is shared."""
+        """Trained elements of the embedding and what feeds it, on one rank; no table's where a head shares it."""
         outer = outer_parameters(self.model)
         shared = choose(self.is_last == 1, 1, 0) if self.model.tied_embeddings and self.trained.head else 0
-        embedding = outer.embedding * (1 - shared)
-        return (
-            (embedding + outer.positions + outer.embedding_norm + outer.vision) * self.is_first * self.trained.embedding
-        )
+        ranks = 1 if self.case.training.framework in WHOLE_EMBEDDING else self.layout.tensor_parallel
+        table = outer.embedding * (1 - shared) / ranks
+        whole = outer.positions + outer.embedding_norm + outer.vision
+        return (table + whole) * self.is_first * self.trained.embedding
 
     @cached_property
     def unit(self) -> Number:

@@ -46,7 +46,7 @@ SHARDING_FRAMEWORKS = ("fsdp1", "fsdp2", "torchtitan", "megatron_fsdp", "deepspe
 def outer_presence(place: Place) -> Mapping[str, Presence]:
     """For each slot outside the layers: how often it counts in each phase where it is alive."""
     resident = dict.fromkeys(PHASES, 1)
-    head_forward = dict.fromkeys((FORWARD, LOSS, HEAD), 1)
+    heads = dict.fromkeys((FORWARD, LOSS, HEAD), 1 + place.predictors)
     all_recomputed = choose(recomputed_layers(place) == place.layers, 1, 0)
     presence: dict[str, Presence] = dict.fromkeys(RESIDENT_SLOTS, resident)
     weights = dict.fromkeys(PHASES, 1 - offloads(place, "parameters"))
@@ -55,12 +55,13 @@ def outer_presence(place: Place) -> Mapping[str, Presence]:
         "weights.cast_copies": dict.fromkeys(UP_TO_LAST, 1 - all_recomputed),
         "weights.cast_head": dict.fromkeys((FORWARD, LOSS, HEAD), all_recomputed),
         "weights.cast_layer": dict.fromkeys(BACKWARD, all_recomputed),
-        "gradients.unsynced": dict.fromkeys(PHASES[:-1], choose(place.micro_batches > 1, 1, 0)),
+        "gradients.unsynced": _unsynced(place),
         "optimizer.scratch": {OPTIMIZER: 1},
         "optimizer.tensor_scratch": {OPTIMIZER: 1},
-        "head.norm": head_forward,
-        "head.input": head_forward,
-        "loss.kept": {FORWARD: 1, LOSS: 1},
+        "head.norm": heads,
+        "head.input": heads,
+        "predictors.joined": dict.fromkeys((FORWARD, LOSS, HEAD), place.predictors),
+        "loss.kept": {FORWARD: 1 + place.predictors, LOSS: 1 + place.predictors, HEAD: place.predictors},
         "loss.softcap": {FORWARD: 1, LOSS: 1},
         "loss.forward": {FORWARD: 1},
         "loss.backward": {LOSS: 1},
@@ -81,8 +82,7 @@ def _gradient_presence(place: Place) -> dict[str, Presence]:
     Sharded weights' outer unit (head and embedding) is reduced last: until then its gradients count under ``gather``.
     """
     stay = 1 - _gradients_leave(place)
-    buffered = keeps_main_gradient(place.case)
-    before = stay if buffered else choose(place.micro_batches > 1, stay, 0)
+    before = stay * _gradients_before(place)
     early = dict.fromkeys(UP_TO_LAST, before)
     gathers = _gathers(place)
     waiting = 1 + gathers  # layers at the end of the backward pass whose gradient is not yet there
@@ -102,10 +102,24 @@ def _gradient_presence(place: Place) -> dict[str, Presence]:
     }
 
 
+def _gradients_before(place: Place) -> Number:
+    """1 where gradients rest on the rank before its last backward pass: in a buffer, or accumulated and divided."""
+    if keeps_main_gradient(place.case):
+        return 1
+    unsynced = place.case.training.gradient_sync == "last" and place.case.training.framework in SHARDING_FRAMEWORKS
+    return 0 if unsynced else choose(place.micro_batches > 1, 1, 0)
+
+
 def keeps_main_gradient(case: Case) -> bool:
     """A gradient has a buffer of its own where the recipe says so, and wherever it is wider than its weight."""
     recipe = case.training.recipe
     return recipe.gradient_buffer or recipe.gradient_bytes > recipe.weight_bytes
+
+
+def _unsynced(place: Place) -> Presence:
+    """Whole gradients wait for the last backward pass, which reduces and frees them layer by layer."""
+    several = choose(place.micro_batches > 1, 1, 0)
+    return dict.fromkeys(UP_TO_LAST, several) | dict.fromkeys(FIRST, several / at_least(place.layers, 1))
 
 
 def _gather_presence(place: Place) -> dict[str, Presence]:
@@ -167,10 +181,11 @@ def layer_presence(place: Place, sums: tuple[int, ...]) -> Mapping[str, Presence
     """For each slot of one group of layers, given as running sums: how often it counts in each phase."""
     recomputed, segment = recomputed_layers(place), segment_layers(place)
     whole = pick(sums, place.end_layer) - pick(sums, place.first_layer + recomputed)
-    made = place.in_flight * whole
+    predictors = place.predictors * (sums[-1] - sums[-2])
+    made = place.in_flight * whole + predictors * choose(recomputed == place.layers, 0, 1)
     held = _on_gpu(place, made)
-    last = pick(sums, place.end_layer) - pick(sums, place.end_layer - 1)
-    first = pick(sums, place.first_layer + 1) - pick(sums, place.first_layer)
+    last = pick(sums, place.end_layer) - pick(sums, at_least(place.end_layer - 1, place.first_layer))
+    first = pick(sums, at_most(place.first_layer + 1, place.end_layer)) - pick(sums, place.first_layer)
     all_recomputed = choose(recomputed == place.layers, 1, 0)
     last_segment = all_recomputed * (
         pick(sums, place.end_layer) - pick(sums, at_least(place.end_layer - segment, place.first_layer))
@@ -223,8 +238,9 @@ def selected_presence(place: Place) -> Presence:
 
 def checkpoint_presence(place: Place) -> Presence:
     """Layer inputs that whole-layer recompute keeps."""
-    checkpoints = rounded_up(recomputed_layers(place), segment_layers(place))
-    made = place.in_flight * checkpoints
+    recomputed = recomputed_layers(place)
+    checkpoints = rounded_up(recomputed, segment_layers(place))
+    made = place.in_flight * checkpoints + place.predictors * choose(recomputed == place.layers, 1, 0)
     on_gpu = _on_gpu(place, made)
     held = dict.fromkeys(UP_TO_LAST, on_gpu) | {HOST: made - on_gpu}
     return held | dict.fromkeys((FIRST_FFN, FIRST_ATTENTION), choose(checkpoints > 0, 1, 0))

@@ -28,8 +28,8 @@ def logits_path(case: Case) -> str:
     training = case.training
     if training.framework in {"megatron", "megatron_fsdp"}:
         return "vocab_parallel"
-    if case.model.model_type in _NEVER_UPCAST:
-        return "own_dtype"
+    if case.model.model_type in _NEVER_UPCAST or "kempnerforge" in training.framework_version.lower():
+        return "own_dtype"  # their loss functions take the logits as they come
     if training.framework == "torchtitan":
         return "compiled" if training.compile and compiles_loss(training.framework_version) else "upcast"
     found = release(training.framework_version, "transformers")

@@ -9,7 +9,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from advisor.columnwise import Number, at_most, choose
-from advisor.placement import Place
+from advisor.placement import MEGATRON, Place
+from advisor.rates import ROWS
 from advisor.releases import logits_path
 
 
@@ -68,6 +69,8 @@ def _copied_inputs(place: Place, *names: str) -> int:
 
 
 FP32 = 4  # bytes
+#: Frameworks whose loss works on logits that tensor parallel has split; others gather them first.
+VOCABULARY_PARALLEL = (*MEGATRON, "torchtitan")
 QKV = ("q_proj", "k_proj", "v_proj", "q_a_proj", "kv_a_proj_with_mqa", "qkv_proj", "query_key_value", "c_attn")
 OUT = ("o_proj", "dense", "c_proj")
 GATE_UP = ("gate_proj", "up_proj", "gate_up_proj", "fc1", "c_fc")
@@ -140,6 +143,7 @@ _SYMBOLS = (
     Symbol("E", "routed experts", "1", lambda p: _experts(p, "count")),
     Symbol("k", "experts a token visits", "1", lambda p: _experts(p, "top_k")),
     Symbol("f_e", "feed-forward width of a routed expert", "1", lambda p: _experts(p, "hidden")),
+    Symbol("n_u", "matrices that read an expert's input: up, and gate where there is one", "1", lambda p: 1 + _experts(p, "gated")),
     Symbol("f_s", "feed-forward width of the shared experts together", "1", lambda p: _experts(p, "shared_hidden")),
     Symbol("n_n", "norms of a layer that keep an input of their own", "1", _norm_inputs),
     Symbol("n_i", "norms of a layer whose input needs a gradient", "1", _kept_norm_inputs),
@@ -155,7 +159,8 @@ _SYMBOLS = (
     Symbol("cp", "context-parallel ranks", "1", lambda p: p.layout.context_parallel),
     Symbol("ep", "expert-parallel ranks", "1", lambda p: p.layout.expert_parallel),
     Symbol("etp", "tensor-parallel ranks inside an expert", "1", lambda p: p.layout.expert_tensor_parallel),
-    Symbol("t_v", "ranks that split the vocabulary in the loss", "1", lambda p: p.layout.tensor_parallel),
+    Symbol("t_c", "ranks that split a checkpoint", "1", lambda p: p.checkpoint_ranks),
+    Symbol("t_v", "ranks that split the vocabulary in the loss", "1", lambda p: p.layout.tensor_parallel if p.case.training.framework in VOCABULARY_PARALLEL else 1),
     Symbol("z_w", "ranks that share the dense weights", "1", lambda p: p.divisor(p.case.training.recipe.weights_divided_from, p.shard_ranks)),
     Symbol("z_b", "ranks that share the quantised weights: FSDP divides them, ZeRO does not", "1", lambda p: 1 if p.case.training.framework == "deepspeed" else p.divisor(p.case.training.recipe.weights_divided_from, p.shard_ranks)),
     Symbol("z_g", "ranks that share the dense gradients", "1", lambda p: p.divisor(_gradients_from(p), p.shard_ranks)),
@@ -165,12 +170,13 @@ _SYMBOLS = (
     Symbol("y_o", "ranks that share the expert optimizer states", "1", lambda p: p.divisor(p.case.training.recipe.optimizer_divided_from, p.expert_shard_ranks)),
     # parameters of the stage
     Symbol("P_t", "stage parameters that tensor parallel divides", "param", lambda p: p.divided),
+    Symbol("P_l", "those of P_t that lie in the layers", "param", lambda p: p.span(p.tables.divided)),
     Symbol("P_r", "stage parameters that every tensor-parallel rank holds whole", "param", lambda p: p.replicated),
     Symbol("P_e", "stage parameters in routed experts", "param", lambda p: p.experts),
     Symbol("G_t", "trained layer parameters that tensor parallel divides", "param", lambda p: p.divided_trained),
     Symbol("G_r", "trained layer parameters held whole", "param", lambda p: p.replicated_trained),
     Symbol("G_h", "trained parameters of head and final norm", "param", lambda p: p.head_trained),
-    Symbol("G_b", "trained parameters of the embedding and what feeds it", "param", lambda p: p.embedding_trained),
+    Symbol("G_b", "trained parameters of the embedding and what feeds it, on one rank", "param", lambda p: p.embedding_trained),
     Symbol("G_e", "trained parameters in routed experts", "param", lambda p: p.experts_trained),
     Symbol("P_c", "stage parameters in matrices that autocast copies: all but the embedding table", "param", lambda p: p.cast_elements),
     Symbol("P_a", "adapter parameters on the stage", "param", lambda p: _adapter_parameters(p)),
@@ -234,6 +240,7 @@ _SYMBOLS = (
     Symbol("u_h", "1 on the stage that holds the head", "1", lambda p: p.is_last),
     # fixed figures
     Symbol("B_x", "CUDA workspace of the matrix library", "B", lambda p: p.case.training.workspace_bytes),
+    Symbol("n_b", "matrix libraries that hold a workspace", "1", lambda p: 2 if p.case.training.framework in MEGATRON else 1),
     Symbol("B_r", "elements of a communication bucket", "param", lambda p: at_most(p.case.training.bucket_elements, p.divided_trained + p.replicated_trained + p.head_trained + p.embedding_trained + p.experts_trained)),
 )  # fmt: skip
 
@@ -278,7 +285,7 @@ def _tensor_scratch_bytes(place: Place) -> float:
     return training.optimizer.largest_tensor_bytes / 4 * moment
 
 
-GLOSSARY: Mapping[str, Symbol] = {symbol.name: symbol for symbol in _SYMBOLS}
+GLOSSARY: Mapping[str, Symbol] = {symbol.name: symbol for symbol in (*_SYMBOLS, *(Symbol(*row) for row in ROWS))}
 
 
 class Values(dict[str, Number]):

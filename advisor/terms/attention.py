@@ -181,7 +181,13 @@ def core_masked(T, b, s, cp, a, w, w_32, tp):
     return T * a * w_32 / tp + b * s * s / cp * w
 
 
-@term("attention.core", source="korthikanti-2022 eq. 2", kernel="eager")
+@term("attention.core", source="korthikanti-2022 eq. 2", kernel="eager", implementation="fused")
+def core_unfused(T, s, a, w, w_8, u_a, tp):
+    """The probabilities in their own dtype: one kernel scales, masks and normalises; a dropout's mask and output."""
+    return T * a * s * (w + (w_8 + w) * u_a) / tp
+
+
+@term("attention.core", source="transformers-code eager_attention_forward", kernel="eager", implementation="reference")
 def core_eager(T, s, a, w, w_32, w_8, u_32, u_c, u_a, tp):
     """The probabilities: fp32 softmax and its copy, a soft-cap's tanh, a dropout's mask and output."""
     return T * a * s * (w + w_32 * u_32 + w * u_c + (w_8 + w) * u_a) / tp
@@ -256,6 +262,7 @@ TERMS = (
     mla_up,
     core_flash,
     core_masked,
+    core_unfused,
     core_eager,
     output_mla_padded,
     output_sdpa,

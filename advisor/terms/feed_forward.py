@@ -87,9 +87,9 @@ def moe_dispatched_everywhere(T, E, h, w, u_e, t_s):
 
 
 @term("moe.up", source="megatron-code GroupedMLP", ffn_kind="moe", experts=("routed", "clamped"))
-def moe_gate_up(T, k, f_e, w, i_e, etp, t_s):
-    """Outputs of the experts' gate and up."""
-    return 2 * T * k * i_e * f_e * w / (etp * t_s)
+def moe_gate_up(T, k, n_u, f_e, w, i_e, etp, t_s):
+    """Outputs of the experts' up, and of their gate where they have one."""
+    return T * k * i_e * n_u * f_e * w / (etp * t_s)
 
 
 @term("moe.up", source="transformers-code Llama4TextExperts", ffn_kind="moe", experts="every_token")
@@ -105,9 +105,9 @@ def moe_gate_up_everywhere(T, E, f_e, w, etp, t_s):
     experts="routed",
     implementation="reference",
 )
-def moe_activation_reference(T, k, f_e, w, i_e, u_e, etp, t_s):
-    """The activated gate, and its product with up."""
-    return T * k * i_e * f_e * w * (1 + u_e) / (etp * t_s)
+def moe_activation_reference(T, k, n_u, f_e, w, i_e, u_e, etp, t_s):
+    """The activated gate where there is one, and what the down projection reads."""
+    return T * k * i_e * f_e * w * (n_u - 1 + u_e) / (etp * t_s)
 
 
 @term(
@@ -118,7 +118,7 @@ def moe_activation_reference(T, k, f_e, w, i_e, u_e, etp, t_s):
     implementation="fused",
 )
 def moe_activation_fused(T, k, f_e, w, i_e, u_e, etp, t_s):
-    """A fused kernel keeps the product only."""
+    """A fused kernel keeps what the down projection reads."""
     return T * k * i_e * f_e * w * u_e / (etp * t_s)
 
 
@@ -153,15 +153,15 @@ def moe_combined_reference(T, k, h, w, i_e, t_s):
 
 
 @term("moe.shared", source="transformers-code DeepseekV3MLP", ffn_kind="moe", implementation="reference")
-def moe_shared_reference(T, f_s, w, u_d, tp):
-    """Shared experts: gate, up, activated gate, product."""
-    return T * f_s * w * (3 + u_d) / tp
+def moe_shared_reference(T, n_u, f_s, w, u_d, tp):
+    """Shared experts: gate, up, activated gate, product; without a gate, up and its activation."""
+    return T * f_s * w * (2 * n_u - 1 + u_d) / tp
 
 
 @term("moe.shared", source="megatron-code SharedExpertMLP", ffn_kind="moe", implementation="fused")
-def moe_shared_fused(T, f_s, w, u_d, tp):
-    """Shared experts: gate, up, product."""
-    return T * f_s * w * (2 + u_d) / tp
+def moe_shared_fused(T, n_u, f_s, w, u_d, tp):
+    """Shared experts: gate, up, product; without a gate, up and its activation."""
+    return T * f_s * w * (n_u + u_d) / tp
 
 
 TERMS = (

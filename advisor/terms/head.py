@@ -33,6 +33,12 @@ def head_input(T, h, w, u_f, u_h, t_s):
     return T * h * w * u_f * u_h / t_s
 
 
+@term("predictors.joined", source="megatron-code MultiTokenPredictionLayer", implementation="fused")
+def predictors_joined(T, h, w, t_s):
+    """A multi-token predictor's two inputs before their norms, and joined before their matrix."""
+    return 4 * T * h * w / t_s
+
+
 # --- the loss at its three instants: end of forward, kept, its own backward -------------------------------------------
 
 
@@ -259,6 +265,7 @@ TERMS = (
     final_layernorm,
     final_rmsnorm_fused,
     head_input,
+    predictors_joined,
     loss_kept_own,
     loss_forward_own,
     loss_backward_own,

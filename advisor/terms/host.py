@@ -7,7 +7,7 @@ from advisor.formula import term
 def host_optimizer(G_t, G_r, G_h, G_b, G_e, P_a, tp, ep, etp, w_m, w_o, w_g, z_o, y_o, phi):
     """Master copies, states and arriving gradients of the offloaded share."""
     return (
-        (((G_t / tp + P_a) * (w_m + w_g) + (G_r + (G_h + G_b) / tp) * (w_o + w_g)) / z_o + G_e / (ep * etp) * (w_m + w_g) / y_o)
+        (((G_t / tp + P_a) * (w_m + w_g) + (G_r + G_h / tp + G_b) * (w_o + w_g)) / z_o + G_e / (ep * etp) * (w_m + w_g) / y_o)
         * (1 - phi)
     )  # fmt: skip
 

@@ -40,9 +40,9 @@ def residual_masks(T, h, w_8, t_s):
 
 
 @term("checkpoint.input", source="chen-2016 §4")
-def checkpoint_input(T, h, w_x, t_s):
+def checkpoint_input(T, h, w_x, t_c):
     """A recomputed layer keeps its input only."""
-    return T * h * w_x / t_s
+    return T * h * w_x / t_c
 
 
 @term("checkpoint.selected", source="torchtitan-code _apply_op_sac", selective="operators")

@@ -12,9 +12,9 @@ def weights_dense(P_t, P_r, tp, w_w, z_w):
 
 
 @term("weights.dense", source="qlora-2023 §3", base="quantized")
-def weights_dense_quantized(P_t, P_r, N_r, tp, w_b, w_j, w_w, z_b, z_w):
+def weights_dense_quantized(P_t, P_l, P_r, tp, w_b, w_j, w_w, z_b, z_w):
     """Quantised layer matrices; their block scales, which no rank divides; what lies outside stays unquantised."""
-    return (P_t / tp - N_r) * (w_b / z_b + w_j) + (P_r + N_r) * w_w / z_w
+    return P_l / tp * (w_b / z_b + w_j) + ((P_t - P_l) / tp + P_r) * w_w / z_w
 
 
 @term("weights.experts", source="qlora-2023 §3", expert_base="quantized")
@@ -63,9 +63,9 @@ def gradients_head(G_h, tp, w_g, z_g):
 
 
 @term("gradients.embedding", source="zero-2020 §5")
-def gradients_embedding(G_b, tp, w_g, z_g):
+def gradients_embedding(G_b, w_g, z_g):
     """Gradient of the embedding: the last that the backward pass makes."""
-    return G_b / tp * w_g / z_g
+    return G_b * w_g / z_g
 
 
 @term("gradients.tied_sum", source="pytorch-code engine input buffer", tied="on")
@@ -89,7 +89,7 @@ def gradients_experts(G_e, ep, etp, w_g, y_g):
 @term("gradients.unsynced", source="pytorch-fsdp2", sync="last")
 def gradients_unsynced(G_t, G_r, G_h, G_b, G_e, tp, ep, etp, w_d):
     """Whole gradients that accumulate on each rank while synchronisation is skipped until the last micro-batch."""
-    return ((G_t + G_h + G_b) / tp + G_r + G_e / (ep * etp)) * w_d
+    return ((G_t + G_h) / tp + G_b + G_r + G_e / (ep * etp)) * w_d
 
 
 # --- optimizer -------------------------------------------------------------------------------------------------------
@@ -98,7 +98,7 @@ def gradients_unsynced(G_t, G_r, G_h, G_b, G_e, tp, ep, etp, w_d):
 @term("optimizer.dense", source="zero-2020 §3.1")
 def optimizer_dense(G_t, G_r, G_h, G_b, tp, w_m, w_o, z_o, phi):
     """Master copies and optimizer states of the dense weights: layer matrices, and what is treated apart."""
-    return (G_t / tp * w_m + (G_r + (G_h + G_b) / tp) * w_o) / z_o * phi
+    return (G_t / tp * w_m + (G_r + G_h / tp + G_b) * w_o) / z_o * phi
 
 
 @term("optimizer.experts", source="zero-2020 §3.1")
@@ -110,7 +110,7 @@ def optimizer_experts(G_e, ep, etp, w_m, y_o, phi):
 @term("optimizer.scratch", source="pytorch-optim", step="foreach")
 def optimizer_scratch(G_t, G_r, G_h, G_b, G_e, P_a, tp, ep, etp, w_t, z_o, y_o, phi):
     """Temporaries of one optimizer step over all of the rank's parameters at once."""
-    return (((G_t + G_h + G_b) / tp + G_r + P_a) / z_o + G_e / (ep * etp) / y_o) * w_t * phi
+    return (((G_t + G_h) / tp + G_b + G_r + P_a) / z_o + G_e / (ep * etp) / y_o) * w_t * phi
 
 
 @term("optimizer.tensor_scratch", source="pytorch-optim", step="by_tensor")

@@ -35,7 +35,18 @@ def working_attention_flash(T, a, d, d_v, w, w_32, tp):
     return T * a * (2 * d * w + d_v * w + d * w_32) / tp
 
 
-@term("working.attention", source="pytorch-code softmax backward", kernel="eager")
+@term(
+    "working.attention",
+    source="transformer-engine-code scaled_softmax_backward",
+    kernel="eager",
+    implementation="fused",
+)
+def working_attention_unfused(T, s, a, w, u_a, tp):
+    """The probabilities' gradient, which the softmax's overwrites in place; with dropout, its own before it."""
+    return T * a * s * w * (1 + u_a) / tp
+
+
+@term("working.attention", source="pytorch-code softmax backward", kernel="eager", implementation="reference")
 def working_attention_eager(T, s, a, w, w_32, u_32, tp):
     """Gradients of probabilities and scores: with their fp32 cast in low precision, three fp32 tensors in fp32."""
     return T * a * s * ((w + w_32) * u_32 + 3 * w_32 * (1 - u_32)) / tp
@@ -119,7 +130,7 @@ def gather_held_gradients(T, h, w_x, t_s):
 @term("gather.end", source="pytorch-fsdp2 FSDPParamGroup", gather="units")
 def gather_end(G_h, G_b, tp, w_c, w_d):
     """The outer unit's whole gradient and the buffer it is reduced from, at the end of the backward pass."""
-    return (G_h + G_b) / tp * (w_c + w_d)
+    return (G_h / tp + G_b) * (w_c + w_d)
 
 
 @term("buckets.gradients", source="deepspeed-code stage_1_and_2", buckets="deepspeed")
@@ -135,9 +146,9 @@ def buckets_ddp(G_t, G_r, G_h, G_b, G_e, P_a, w_g):
 
 
 @term("overhead.workspace", source="pytorch-code CUBLAS_WORKSPACE_CONFIG")
-def overhead_workspace(B_x):
-    """Workspace of the matrix library, taken through the allocator."""
-    return 1 * B_x
+def overhead_workspace(B_x, n_b):
+    """Workspaces of the matrix library, taken through the allocator; Transformer Engine holds one of its own."""
+    return n_b * B_x
 
 
 TERMS = (
@@ -146,6 +157,7 @@ TERMS = (
     working_plain,
     working_experts,
     working_attention_flash,
+    working_attention_unfused,
     working_attention_eager,
     working_head,
     working_head_fused,

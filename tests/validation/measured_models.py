@@ -17,8 +17,8 @@ FAMILIES = {
 }  # fmt: skip
 
 
-def hf_config(row: Mapping[str, Any], framework: str) -> dict[str, Any]:
-    """The row's model in transformers' words.
+def model_argument(row: Mapping[str, Any], framework: str) -> dict[str, dict[str, Any]]:
+    """The argument that gives the row's model: by config.json, or by hyper-parameters where no family is like it.
 
     Raises:
         NotGivenError: a dimension is not stated, or a kind of layer is not modelled.
@@ -29,9 +29,11 @@ def hf_config(row: Mapping[str, Any], framework: str) -> dict[str, Any]:
     notes = str(model.get("notes") or "").lower()
     if "mamba" in notes or "deltanet" in notes:
         raise NotGivenError("not modelled yet: state-space or linear-attention layers")
-    if framework in ("megatron", "megatron_fsdp"):
-        return _megatron_model(row)
-    return _transformers_model(model)
+    if framework not in ("megatron", "megatron_fsdp"):
+        return {"hf_config": _transformers_model(model)}
+    if model.get("experts") and model.get("mlp_type") == "gelu":
+        return {"architecture": _megatron_plain_experts(row)}
+    return {"hf_config": _megatron_model(row)}
 
 
 def _transformers_model(model: Mapping[str, Any]) -> dict[str, Any]:
@@ -65,17 +67,54 @@ def _transformers_model(model: Mapping[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in config.items() if value is not None or key == "sliding_window"}
 
 
+#: Megatron-LM's arguments drop a tenth unless told otherwise, which its own tests of plain GPT models leave standing.
+MEGATRON_DROPOUT = 0.1
+
+
+def _megatron_dropout(row: Mapping[str, Any]) -> dict[str, float]:
+    own = "megatron-lm" in str(row.get("framework")).lower()
+    return dict.fromkeys(("attention_dropout", "hidden_dropout", "embd_pdrop"), MEGATRON_DROPOUT if own else 0.0)
+
+
 #: Megatron pads the vocabulary to a multiple of 128 times tensor parallel; its own tests use GPT-2's.
 GPT2_VOCABULARY, PADDING = 50_257, 128
 
 
+def _padded_vocabulary(row: Mapping[str, Any]) -> int:
+    size, step = row["model"].get("vocab") or GPT2_VOCABULARY, PADDING * (row.get("tp") or 1)
+    return -(-size // step) * step
+
+
+def _notes(model: Mapping[str, Any]) -> str:
+    return str(model.get("notes") or "").lower().replace("-", "_")
+
+
+def _megatron_plain_experts(row: Mapping[str, Any]) -> dict[str, Any]:
+    """Megatron's own GPT with every feed-forward routed: LayerNorm, learned positions, experts without a gate."""
+    model = row["model"]
+    return {
+        "layers": model["layers"],
+        "hidden": model["hidden"],
+        "heads": model["heads"],
+        "kv_heads": model.get("kv_heads") or model["heads"],
+        "head_dim": model.get("head_dim") or model["hidden"] // model["heads"],
+        "vocab": _padded_vocabulary(row),
+        "tied": bool(model.get("tied")),
+        "experts": model["experts"],
+        "top_k": model["topk"],
+        "expert_ffn": model.get("moe_ffn") or model.get("ffn"),
+        "gated": False,
+        "norm": "layernorm",
+        "learned_positions": "rope" not in _notes(model),
+        "max_positions": row.get("seq_len") or 1024,
+    }
+
+
 def _megatron_model(row: Mapping[str, Any]) -> dict[str, Any]:
     """The model in transformers' words; Megatron's own GPT has LayerNorm, plain GELU and biases."""
-    model, notes = row["model"], str(row["model"].get("notes") or "").lower().replace("-", "_")
-    tensor = row.get("tp") or 1
-    vocab = model.get("vocab") or GPT2_VOCABULARY
+    model, notes = row["model"], _notes(row["model"])
     config = {
-        "vocab_size": -(-vocab // (PADDING * tensor)) * PADDING * tensor,
+        "vocab_size": _padded_vocabulary(row),
         "num_hidden_layers": model["layers"],
         "hidden_size": model["hidden"],
         "num_attention_heads": model["heads"],
@@ -87,9 +126,12 @@ def _megatron_model(row: Mapping[str, Any]) -> dict[str, Any]:
     }
     if model.get("experts"):
         return config | _megatron_experts(model, notes)
-    if model.get("mlp_type") == "gelu":
-        return config | {"model_type": "gpt_neox", "hidden_act": "gelu", "use_parallel_residual": False}
-    return config | {"model_type": "llama"}
+    if model.get("mlp_type") != "gelu":
+        return config | {"model_type": "llama"}
+    plain = config | {"hidden_act": "gelu", **_megatron_dropout(row)}
+    if "rope" in notes:
+        return plain | {"model_type": "gpt_neox", "use_parallel_residual": False}
+    return plain | {"model_type": "gpt2", "max_position_embeddings": row.get("seq_len") or 1024}
 
 
 def _megatron_experts(model: Mapping[str, Any], notes: str) -> dict[str, Any]:
@@ -99,6 +141,7 @@ def _megatron_experts(model: Mapping[str, Any], notes: str) -> dict[str, Any]:
         ranks = {
             name: int(found[1]) for name in ("q_lora", "kv_lora") if (found := re.search(rf"{name}\D*(\d+)", notes))
         }
+        predictors = re.search(r'"mtp_num_layers": "(\d+)"', notes)
         dense = re.search(r"(\d+) dense|\[0\]\*(\d+)", notes)
         return experts | {
             "model_type": "deepseek_v3",
@@ -110,8 +153,11 @@ def _megatron_experts(model: Mapping[str, Any], notes: str) -> dict[str, Any]:
             "qk_rope_head_dim": 64,
             "v_head_dim": 128,
             "first_k_dense_replace": int(dense[1] or dense[2]) if dense else 0,
+            "num_nextn_predict_layers": int(predictors[1]) if predictors else 0,
         }
-    if model.get("mlp_type") == "swiglu" and not model.get("shared_expert_ffn"):
+    if not model.get("shared_expert_ffn") and "qk_layernorm" not in notes and "qwen3" not in str(model["name"]).lower():
+        return experts | {"model_type": "mixtral", "num_local_experts": model["experts"], "intermediate_size": width}
+    if not model.get("shared_expert_ffn"):
         return {"model_type": "qwen3_moe", "num_experts": model["experts"], **experts}
     shared = {"shared_expert_intermediate_size": model.get("shared_expert_ffn") or 0}
     return {"model_type": "qwen2_moe", "num_experts": model["experts"], **experts, **shared}

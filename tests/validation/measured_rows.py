@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from tests.validation.facts import NotGivenError
-from tests.validation.measured_models import hf_config
+from tests.validation.measured_models import model_argument
 
 Row = Mapping[str, Any]
 
@@ -38,7 +38,7 @@ def arguments(row: Row) -> dict[str, Any]:
     method = _method(row)
     framework = _framework(row)
     given = {
-        "hf_config": hf_config(row, framework),
+        **model_argument(row, framework),
         **_hardware(row),
         **method,
         "framework": framework,
@@ -50,8 +50,9 @@ def arguments(row: Row) -> dict[str, Any]:
         **_layout(row, framework),
         **_offload(row, framework),
     }
-    if row.get("version"):
-        given["framework_version"] = str(row["version"])[:80]
+    version = row.get("version") or (row["framework"] if "kempner" in text(row, "framework") else None)
+    if version:
+        given["framework_version"] = str(version)[:80]
     return {name: value for name, value in given.items() if value is not None}
 
 
@@ -135,7 +136,7 @@ def _framework(row: Row) -> str:
         ("megatron", "megatron" in named),
         ("deepspeed", not several and ("zero" in sharding or "deepspeed" in named)),
         ("single", not several),
-        ("fsdp2", "fsdp2" in sharding or "automodel" in named),
+        ("fsdp2", "fsdp2" in sharding or "automodel" in named or "fsdp2" in named),
         ("ddp", "no_shard" in sharding or "ddp" in sharding or sharding in ("", "none")),
     )
     return next((framework for framework, said in signs if said), "fsdp1")
@@ -154,6 +155,8 @@ def _precision(row: Row, framework: str, method: str) -> dict[str, Any]:
     if framework in MEGATRON:
         bf16_gradients = stated.get("grads", "").startswith(("bf16", "bfloat16"))
         return {"precision": "bf16_mixed", "gradient_dtype": "bf16" if bf16_gradients else None}
+    if "fp32 reduce" in stated.get("grads", "") and params.startswith("bf16"):
+        return {"precision": "bf16", "gradient_dtype": "fp32"}
     if framework == "deepspeed":
         fp32_states = "bf16" not in stated.get("master", "")
         return {"precision": "bf16_mixed" if fp32_states else "bf16"}
@@ -200,13 +203,15 @@ def _kernels(row: Row, framework: str) -> dict[str, Any]:
             found["implementation"] = "fused"  # the compiler fuses what eager modules keep apart
     named = text(row, "framework")
     modules = any(part in named for part in ("transformers", "peft", "train.py"))
-    if modules and "trainer" not in named and framework in ("single", "ddp", "fsdp1"):
+    if (modules and "trainer" not in named and framework in ("single", "ddp", "fsdp1")) or "kempner" in named:
         found["keep_logits"] = True  # a plain loop holds the model's output until the next step
     return found
 
 
 def _attention(row: Row) -> str | None:
     stated = row.get("flash_attn")
+    if '"transformer-impl": "local"' in str(row["model"].get("notes")):
+        return "eager"  # Megatron's own modules have no flash attention
     if stated is None:
         return None
     if stated is False or text(row, "flash_attn") in ("false", "unfused", "eager"):
@@ -260,9 +265,18 @@ def _batch(row: Row) -> dict[str, Any]:
     return found | ({"gradient_sync": "last"} if skips_sync and (steps or 1) > 1 else {})
 
 
+def _virtual_stages(row: Row) -> int:
+    """As stated, or the stages of a layout such as ``Et*3|(tt|)*6tmL`` over the pipeline's ranks."""
+    layout = re.search(r'"pipeline-model-parallel-layout": "([^"]+)"', str(row["model"].get("notes")))
+    if row.get("vpp") or not layout:
+        return int(row.get("vpp") or 1)
+    stages = re.sub(r"\(([^()]*)\)\*(\d+)", lambda repeated: repeated[1] * int(repeated[2]), layout[1])
+    return max((stages.count("|") + 1) // (row.get("pp") or 1), 1)
+
+
 _DEGREES = {
     "tp": "tensor_parallel", "pp": "pipeline_parallel", "cp": "context_parallel", "ep": "expert_parallel",
-    "etp": "expert_tensor_parallel", "vpp": "virtual_stages",
+    "etp": "expert_tensor_parallel",
 }  # fmt: skip
 
 
@@ -272,8 +286,12 @@ def _layout(row: Row, framework: str) -> dict[str, Any]:
     }
     if found and not row.get("gpus"):
         raise NotGivenError("how many GPUs share the model")
+    if framework in MEGATRON and row["model"].get("experts") and "bridge" not in text(row, "framework"):
+        found["expert_tensor_parallel"] = row.get("etp") or row.get("tp") or 1  # Megatron-LM's own default is tp
     if found.get("pipeline_parallel", 1) > row["model"]["layers"]:
         raise NotGivenError("layers for every pipeline stage")
+    if _virtual_stages(row) > 1:
+        found["virtual_stages"] = _virtual_stages(row)
     sharding = text(row, "sharding")
     stage = re.search(r"zero-?(\d)", sharding)
     if stage and framework == "deepspeed":
@@ -284,6 +302,8 @@ def _layout(row: Row, framework: str) -> dict[str, Any]:
         found["zero_stage"] = 2
     if row.get("sp") is not None and framework in MEGATRON and (row.get("tp") or 1) > 1:
         found["sequence_parallel"] = bool(row["sp"])
+    if "kempner" in text(row, "framework") and row["model"].get("experts") and (row.get("tp") or 1) > 1:
+        found["sequence_parallel"] = False  # its plan leaves routed layers whole along the sequence
     return found
 
 
