@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -104,25 +104,41 @@ def pareto(table: Table, gain: str) -> Any:
 
 def turning_points(swept: Swept, axes: Axes) -> tuple[str, ...]:
     """For each argument with rising numbers: the last value that fits and the first that does not."""
-    said = [text for name in axes if _is_rising(axes[name]) for text in _turns(swept, axes, name)]
-    more = [f"… and {len(said) - MOST_TURNING_POINTS:,} more"] if len(said) > MOST_TURNING_POINTS else []
-    return (*said[:MOST_TURNING_POINTS], *more)
+    said: list[str] = []
+    turns = 0
+    for name in axes:
+        if _is_rising(axes[name]):
+            found = _turns(swept, axes, name)
+            turns += len(found[0])
+            said += _texts(axes, name, found)[: MOST_TURNING_POINTS - len(said)]
+    return (*said, *([f"… and {turns - len(said):,} more"] if turns > len(said) else []))
 
 
-def _turns(swept: Swept, axes: Axes, name: str) -> Iterator[str]:
-    """One text for each combination of the other arguments along which the answer turns."""
-    others = [other for other in axes if other != name and len(axes[other]) > 1]
+def _turns(swept: Swept, axes: Axes, name: str) -> tuple[Any, Any, Any]:
+    """The combinations of the other arguments along which the answer turns, and the values on both sides."""
     groups = np.zeros(len(swept.codes[name]), dtype=np.int64)
-    for other in others:
+    for other in _others(axes, name):
         groups = groups * len(axes[other]) + swept.codes[other]
     keys, group = np.unique(groups, return_inverse=True)
     values, fits = np.asarray(axes[name], dtype=np.float64)[swept.codes[name]], swept.results["fits"]
     inside, beyond = np.full(len(keys), -np.inf), np.full(len(keys), np.inf)
     np.maximum.at(inside, group[fits], values[fits])
     np.minimum.at(beyond, group[~fits], values[~fits])
-    for place in np.flatnonzero(np.isfinite(inside) & np.isfinite(beyond)):
-        with_ = _named(int(keys[place]), others, axes)
-        yield f"{name}: {inside[place]:,.10g} fits, {beyond[place]:,.10g} does not{with_}"
+    turning = np.isfinite(inside) & np.isfinite(beyond)
+    return keys[turning], inside[turning], beyond[turning]
+
+
+def _texts(axes: Axes, name: str, found: tuple[Any, Any, Any]) -> list[str]:
+    keys, inside, beyond = (side[:MOST_TURNING_POINTS] for side in found)
+    others = _others(axes, name)
+    return [
+        f"{name}: {last:,.10g} fits, {first:,.10g} does not{_named(int(key), others, axes)}"
+        for key, last, first in zip(keys, inside, beyond, strict=True)
+    ]
+
+
+def _others(axes: Axes, name: str) -> list[str]:
+    return [other for other in axes if other != name and len(axes[other]) > 1]
 
 
 def _named(key: int, others: Sequence[str], axes: Axes) -> str:
