@@ -1,0 +1,110 @@
+"""The formulas of one pipeline stage's layers, each with how many passes it counts in a step."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from advisor.columnwise import Number, choose
+from advisor.formula import Term
+from advisor.placement import Place
+from advisor.recompute import keeps, policy_is, selects_operators
+from advisor.timing.passes import Passes, passes
+from advisor.timing.terms import select
+
+#: What a line is: computing, attention's kernel, launching, and exchanges by what can hide them.
+COMPUTE, ATTENTION, LAUNCH = "compute", "attention", "launch"
+EXCHANGE, CONTEXT, ROUTED = "exchange", "context", "routed"
+
+Counted = tuple[str, str, Number]
+
+
+class Given(dict[str, Number]):
+    """A few values of its own over those of a place."""
+
+    def __init__(self, beneath: Mapping[str, Number], **own: Number) -> None:
+        super().__init__(own)
+        self.beneath = beneath
+
+    def __missing__(self, name: str) -> Number:
+        return self.beneath[name]
+
+
+@dataclass(frozen=True)
+class Line:
+    """One formula on one rank over a step."""
+
+    term: Term
+    values: Mapping[str, Number]
+    seconds: Number
+
+
+def line(term: Term, values: Mapping[str, Number], **own: Number) -> Line:
+    """A formula with values of its own."""
+    given = Given(values, **own)
+    return Line(term, given, term(given))
+
+
+def layer_lines(place: Place, values: Mapping[str, Number], *, moe: bool) -> Iterator[tuple[str, Line]]:
+    """What the stage's layers of one kind cost in a step, each with what it is."""
+    terms, count = select(place.case, moe=moe), passes(place, moe=moe)
+    parts = _experts if moe else _feed_forward
+    for kind, slot, number in (*_attention(place, count), *parts(place, count)):
+        if slot in terms and not _nothing(number):
+            yield kind, line(terms[slot], values, n_p=number * values["m"])
+
+
+def _attention(place: Place, count: Passes) -> Iterator[Counted]:
+    core = _dropped(place, count, "attention.core")
+    yield COMPUTE, "matrices.attention", _matrices(place, count)
+    yield COMPUTE, "matrices.up_projections", _dropped(place, count, "attention.mla_up")
+    yield ATTENTION, "attention.scores", count.scores - _kept_operators(place) * count.again + core
+    yield COMPUTE, "elementwise.scores", count.twice + core
+    yield COMPUTE, "elementwise.casts", count.once
+    yield EXCHANGE, "exchange.tensor", count.once
+    yield CONTEXT, "exchange.context_sent", count.twice
+
+
+def _feed_forward(place: Place, count: Passes) -> Iterator[Counted]:
+    yield COMPUTE, "matrices.dense", _matrices(place, count) + _dropped(place, count, "ffn.up")
+    yield COMPUTE, "elementwise.dense", count.twice + _dropped(place, count, "ffn.input") / 2
+    yield LAUNCH, "launches.dense", count.twice
+
+
+def _experts(place: Place, count: Passes) -> Iterator[Counted]:
+    again = _dropped(place, count, "moe.up")
+    yield COMPUTE, "matrices.experts", _matrices(place, count) + again
+    yield COMPUTE, "matrices.shared", _matrices(place, count) + again
+    yield COMPUTE, "elementwise.experts", count.twice + _dropped(place, count, "moe.input") / 2
+    yield LAUNCH, "launches.experts", count.twice
+    yield ROUTED, "exchange.experts_sent", count.once + again
+
+
+def _dropped(place: Place, count: Passes, slot: str) -> Number:
+    """Layers that make this slot's tensors again, apart from those that are recomputed as a whole."""
+    return count.partly * (1 - keeps(place, slot))
+
+
+def _kept_operators(place: Place) -> Number:
+    """1 where recompute keeps the results of chosen operators: attention's, and every second matrix's."""
+    return choose(policy_is(place, "selective"), 1, 0) if selects_operators(place.case) else 0
+
+
+def _matrices(place: Place, count: Passes) -> Number:
+    return count.matrices - _kept_operators(place) * count.again / 2
+
+
+def outer_lines(place: Place, values: Mapping[str, Number]) -> Iterator[tuple[str, Line]]:
+    """Head, loss, adapters, and what passes between stages."""
+    terms, m = select(place.case, moe=False), values["m"]
+    head = place.is_last * (2 + place.trained.head)
+    yield COMPUTE, line(terms["matrices.head"], values, n_p=head * m)
+    yield COMPUTE, line(terms["elementwise.loss"], values, n_p=place.is_last * 2 * m)
+    yield EXCHANGE, line(terms["exchange.pipeline"], values, n_p=2 * m)
+    if "matrices.adapters" in terms:
+        yield COMPUTE, line(terms["matrices.adapters"], values, n_p=3 * m)
+
+
+def _nothing(number: Any) -> bool:
+    return isinstance(number, (int, float)) and number == 0

@@ -1,0 +1,121 @@
+"""Case → seconds of one optimizer step, formula by formula, on the pipeline stage that a step waits for."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+from advisor.placement import Place
+from advisor.timing.lines import Line
+from advisor.timing.stage import StageTime, candidate_stages, stage_time, work_values
+from advisor.types.case import Case
+
+
+@dataclass(frozen=True)
+class Part:
+    """One formula of a step.
+
+    Attributes:
+        name: the slot it fills, for example ``matrices.dense``.
+        seconds: its time in one step, on one rank.
+        formula: the expression.
+        substituted: the expression with the case's numbers.
+        source: where it comes from.
+        hidden: it runs beside other parts and adds nothing to the step by itself.
+    """
+
+    name: str
+    seconds: float
+    formula: str
+    substituted: str
+    source: str
+    hidden: bool
+
+
+@dataclass(frozen=True)
+class StepTime:
+    """One optimizer step of a case."""
+
+    case: Case
+    slowest: StageTime
+
+    @property
+    def seconds(self) -> float:
+        """The whole step."""
+        return float(self.slowest.seconds)
+
+    @property
+    def stage(self) -> int:
+        """The pipeline stage that the step waits for."""
+        return int(self.slowest.place.stage)
+
+    @property
+    def tokens(self) -> int:
+        """Tokens of a step over all GPUs."""
+        layout = self.case.layout
+        samples = layout.micro_batch * layout.gradient_accumulation * layout.data_parallel
+        return samples * self.case.training.sequence_length
+
+    @property
+    def tokens_per_s(self) -> float:
+        """Tokens a second over all GPUs."""
+        return self.tokens / self.seconds
+
+    @property
+    def tokens_per_s_per_gpu(self) -> float:
+        """Tokens a second and GPU."""
+        return self.tokens_per_s / self.case.layout.world
+
+    @property
+    def model_flops_per_s_per_gpu(self) -> float:
+        """Model FLOP a second and GPU; scores are counted as far as the mask lets them be seen."""
+        return self.tokens_per_s_per_gpu * model_flops_per_token(self.case)
+
+    @property
+    def mfu(self) -> float:
+        """Share of the datasheet's dense bf16 rate, with masked scores left out."""
+        return self.model_flops_per_s_per_gpu / self.case.cluster.device.bf16_flops_per_s
+
+    @property
+    def mfu_whole_attention(self) -> float:
+        """The same with scores against the whole sequence, as PaLM, Megatron-LM and llm-foundry count."""
+        return self.mfu * model_flops_per_token(self.case, whole_attention=True) / model_flops_per_token(self.case)
+
+    @property
+    def mfu_6n(self) -> float:
+        """The same with six FLOP for each parameter that a token reads, and none for scores."""
+        return self.mfu * 6 * self.case.parameters.active / model_flops_per_token(self.case)
+
+    @cached_property
+    def parts(self) -> tuple[Part, ...]:
+        """The formulas that add up to the step, largest first, then those that are hidden."""
+        adding = [part for part in (_part(line, hidden=False) for line in self.slowest.lines) if part.seconds]
+        hidden = [part for part in (_part(line, hidden=True) for line in self.slowest.hidden) if part.seconds]
+        return tuple(sorted(adding, key=lambda part: -part.seconds)) + tuple(hidden)
+
+
+def step_time(case: Case) -> StepTime:
+    """The time of one optimizer step, on the pipeline stage that it waits for."""
+    stages = sorted(set(candidate_stages(case, case.layout)))
+    timed = [stage_time(Place(case, case.layout, stage), {}) for stage in stages]
+    return StepTime(case, max(timed, key=lambda stage: stage.seconds))
+
+
+def _part(line: Line, *, hidden: bool) -> Part:
+    term = line.term
+    return Part(term.slot, float(line.seconds), term.formula, term.substituted(line.values), term.source, hidden)
+
+
+def model_flops_per_token(case: Case, *, whole_attention: bool = False) -> float:
+    """FLOP of a token in a forward and a backward pass, none made again; frozen weights have no gradient of their own.
+
+    Args:
+        case: the job.
+        whole_attention: count scores against the whole sequence, as many publications do, not what a mask leaves.
+    """
+    place = Place(case, case.layout)
+    values = work_values(place, {"n_k": case.training.sequence_length} if whole_attention else {})
+    layers, moe = case.model.layers, len(case.model.moe_layers)
+    routed = values["k"] * values["F_e"] + values["F_s"] if moe else 0
+    forward = layers * (values["F_a"] + values["F_k"]) + (layers - moe) * values["F_f"] + moe * routed + values["F_v"]
+    return float(forward * (2 if place.adapters else 3))

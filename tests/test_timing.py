@@ -1,0 +1,289 @@
+"""Time: formulas that explain themselves, come out in seconds, agree on columns, and move the way physics says."""
+
+import itertools
+
+import numpy as np
+import pytest
+
+from advisor import timing
+from advisor.catalog.devices import find_device
+from advisor.catalog.efficiencies import efficiencies, matmul_ceiling
+from advisor.symbols import GLOSSARY
+from advisor.timing import work
+from advisor.timing.step import model_flops_per_token
+from advisor.timing.terms import TERMS, WORK
+from advisor.types.arguments import ContextKind, Schedule
+from tests.cases import KINDS, case
+from tests.test_formula import evaluate
+from tests.test_terms import Dimension, _columns_of
+
+SEVENTY = KINDS["70b megatron"]
+
+
+def seconds(**arguments):
+    return timing.step_time(case(**arguments)).seconds
+
+
+# Formulas
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_parts_that_are_not_hidden_add_up_to_the_step(kind):
+    step = timing.step_time(case(**KINDS[kind]))
+    assert sum(part.seconds for part in step.parts if not part.hidden) == pytest.approx(step.seconds)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_parts_text_evaluates_to_its_seconds(kind):
+    for part in timing.step_time(case(**KINDS[kind])).parts:
+        assert evaluate(part.substituted) == pytest.approx(part.seconds, rel=1e-9)
+
+
+UNITS = {
+    "1": (0, 0, 0, 0), "param": (0, 0, 0, 1), "B": (1, 0, 0, 0), "B/param": (1, 0, 0, -1), "s": (0, 1, 0, 0),
+    "FLOP": (0, 0, 1, 0), "FLOP/s": (0, -1, 1, 0), "B/s": (1, -1, 0, 0),
+}  # fmt: skip
+TIMES = [term for term in TERMS if term.slot not in WORK]
+
+
+class Exponent(Dimension):
+    """Bytes, seconds, FLOP and parameters as one product of primes: a sum of unlike things has no such product."""
+
+    def __init__(self, exponents):
+        self.exponents = exponents
+
+    @staticmethod
+    def of(value):
+        return value if isinstance(value, Exponent) else Exponent((0, 0, 0, 0))
+
+    def _same(self, other):
+        other = Exponent.of(other) if not (isinstance(other, (int, float)) and other == 0) else self
+        if self.exponents != other.exponents:
+            raise AssertionError(f"adds {self.exponents} to {other.exponents}")
+        return self
+
+    __add__ = __radd__ = __sub__ = __rsub__ = _same
+
+    def _joined(self, other, sign):
+        return Exponent(tuple(a + sign * b for a, b in zip(self.exponents, Exponent.of(other).exponents, strict=True)))
+
+    def __mul__(self, other):
+        return self._joined(other, 1)
+
+    __rmul__ = __mul__
+
+    def __truediv__(self, other):
+        return self._joined(other, -1)
+
+    def __rtruediv__(self, other):
+        return Exponent.of(other)._joined(self, -1)
+
+
+def unit_of(term, monkeypatch):
+    """The unit a formula comes out in; the larger of two things has the unit of both."""
+    monkeypatch.setitem(term.function.__globals__, "maximum", lambda left, right: left + right)
+    return term({name: Exponent(UNITS[GLOSSARY[name].unit]) for name in term.symbols}).exponents
+
+
+@pytest.mark.parametrize("term", TIMES, ids=lambda term: term.name)
+def test_a_formula_of_time_yields_seconds(term, monkeypatch):
+    assert unit_of(term, monkeypatch) == UNITS["s"]
+
+
+def test_each_piece_of_work_becomes_a_symbol_of_the_glossary():
+    assert {term.slot for term in work.TERMS} == set(WORK)
+    assert set(WORK.values()) <= set(GLOSSARY)
+
+
+CHOICES = {
+    "attention": ("gqa", "mla"),
+    "queries": ("compressed", "direct"),
+    "ffn": ("gated", "plain"),
+    "expert": ("gated", "plain"),
+    "adapters": ("off", "on"),
+    "kernels": ("fused", "unfused"),
+    "matrices": ("sixteen_bit", "eight_bit"),
+    "scores": ("flash", "eager"),
+    "schedule": Schedule.__args__,
+    "context": ContextKind.__args__,
+    "ffn_kind": ("dense", "moe"),
+}
+
+
+@pytest.mark.parametrize("slot", sorted({term.slot for term in TERMS}))
+def test_for_any_choice_at_most_one_formula_claims_a_slot(slot):
+    terms = [term for term in TERMS if term.slot == slot]
+    kinds = sorted({kind for term in terms for kind in term.when})
+    for values in itertools.product(*(CHOICES[kind] for kind in kinds)):
+        claimed = [term.name for term in terms if term.applies(dict(zip(kinds, values, strict=True)))]
+        assert len(claimed) <= 1, (values, claimed)
+
+
+# Columns
+
+
+@pytest.mark.parametrize("kind", [kind for kind in KINDS if not {"recompute_every"} & set(KINDS[kind])])
+def test_columns_give_the_same_seconds_as_one_case(kind):
+    one = case(**KINDS[kind])
+    expected = timing.step_time(one).seconds
+    assert timing.step_seconds(one, _columns_of([one.layout] * 3)).tolist() == [expected] * 3
+
+
+def random_layouts(generator, count):
+    """Layouts of 64 GPUs, legal or not: both ways of computing must agree on all of them."""
+    powers = (1, 2, 4, 8)
+    for _ in range(count):
+        tensor, pipeline, context = (int(generator.choice(powers)) for _ in range(3))
+        if tensor * pipeline * context > 64:
+            continue
+        data = 64 // (tensor * pipeline * context)
+        yield {
+            "tensor_parallel": tensor,
+            "pipeline_parallel": pipeline,
+            "context_parallel": context,
+            "expert_parallel": int(generator.choice([n for n in powers if n <= data * context])),
+            "virtual_stages": int(generator.choice((1, 2))) if pipeline > 1 else 1,
+            "micro_batch": int(generator.choice((1, 2, 4))),
+            "recompute": str(generator.choice(("none", "near_free", "selective", "full"))),
+            "gradient_accumulation": int(generator.choice((1, 8, 32))),
+            "offload_optimizer": str(generator.choice(("none", "cpu"))),
+        }
+
+
+@pytest.mark.parametrize("model", ["llama-3-8b", "deepseek-v2-lite"])
+def test_columns_agree_with_single_cases_on_random_layouts(model):
+    generator = np.random.default_rng(7)
+    for layout in random_layouts(generator, 60):
+        one = case(model=model, hardware="8x8 H100-80GB", framework="megatron", **layout)
+        assert timing.step_seconds(one, _columns_of([one.layout])).tolist() == [timing.step_time(one).seconds]
+
+
+# Work
+
+
+@pytest.mark.parametrize(
+    ("model", "active", "within"), [("llama-3-70b", 70.6e9 - 1.05e9, 0.001), ("deepseek-v3", 37.5e9, 0.03)]
+)
+def test_matrices_cost_six_flop_a_parameter_that_multiplies(model, active, within):
+    one = case(model=model, hardware="64x8 H100-80GB", sequence_length=1)
+    assert model_flops_per_token(one) == pytest.approx(6 * active, rel=within)
+
+
+def test_counting_masked_scores_doubles_attention():
+    one = case(**SEVENTY)
+    masked, whole = model_flops_per_token(one), model_flops_per_token(one, whole_attention=True)
+    scores = 3 * 80 * 2 * 8192 * 8192  # layers, scores and values, width, half of the keys twice
+    assert whole - masked == pytest.approx(scores)
+
+
+def test_a_sliding_window_saves_scores():
+    whole = case(model="gemma-2-9b", hardware="1x8 H100-80GB", sequence_length=8192)
+    one_layer = 2 * 16 * (256 + 256)
+    seen = (model_flops_per_token(whole) - model_flops_per_token(whole, whole_attention=True)) / 3 / 42 / one_layer
+    window = 4096 - 4096**2 / (2 * 8192)
+    assert seen == pytest.approx((window + 4096) / 2 - 8192)
+
+
+def test_frozen_weights_cost_a_third_less():
+    full = case(model="llama-3-8b", hardware="1x8 H100-80GB")
+    lora = case(model="llama-3-8b", hardware="1x8 H100-80GB", method="lora")
+    assert model_flops_per_token(lora) == pytest.approx(model_flops_per_token(full) * 2 / 3)
+
+
+# Directions
+
+
+def part(name, **arguments):
+    """Seconds of one part; 0 where it does not occur."""
+    return sum(part.seconds for part in timing.step_time(case(**arguments)).parts if part.name == name)
+
+
+def test_full_recompute_costs_between_a_fifth_and_a_third():
+    kept = seconds(**SEVENTY | {"recompute": "none"})
+    assert 1.2 <= seconds(**SEVENTY | {"recompute": "full"}) / kept <= 1.36
+
+
+def test_near_free_recompute_costs_a_few_percent():
+    kept = seconds(**SEVENTY | {"recompute": "none"})
+    assert 1 < seconds(**SEVENTY | {"recompute": "near_free"}) / kept <= 1.05
+
+
+def test_interleaving_divides_the_bubble():
+    plain = part("bubble", **SEVENTY)
+    assert part("bubble", **SEVENTY | {"virtual_stages": 5}) == pytest.approx(plain / 5, rel=0.02)
+
+
+def test_accumulation_hides_what_happens_once_a_step():
+    offloaded = KINDS["8b deepspeed offload"]
+    once = part("offload.optimizer", **offloaded)
+    assert once == part("offload.optimizer", **offloaded | {"gradient_accumulation": 16})
+    assert seconds(**offloaded | {"gradient_accumulation": 16}) < 16 * seconds(**offloaded)
+
+
+def test_tensor_parallel_across_the_network_costs_more_than_inside_a_node():
+    job = {"model": "llama-3-70b", "framework": "megatron", "sequence_length": 8192, "tensor_parallel": 8}
+    inside = part("exchange.tensor", hardware="4x8 H100-80GB", **job)
+    assert part("exchange.tensor", hardware="8x4 H100-80GB", **job) > 2 * inside
+
+
+def test_a_slower_network_never_makes_a_step_faster():
+    job = {"model": "llama-3-8b", "framework": "fsdp2", "hardware": "4x8 H100-80GB"}
+    times = [seconds(network=rate, **job) for rate in (400, 100, 50, 10, 1)]
+    assert times == sorted(times)
+    assert times[-1] > 2 * times[0]
+
+
+def test_experts_across_nodes_exchange_longer_than_inside_one():
+    job = {"model": "qwen3-30b-a3b", "framework": "megatron", "hardware": "4x8 H100-80GB"}
+    assert part("exchange.experts", expert_parallel=32, **job) > part("exchange.experts", expert_parallel=8, **job)
+
+
+def test_a_rack_scale_domain_keeps_experts_off_the_network():
+    job = {"model": "qwen3-30b-a3b", "framework": "megatron", "expert_parallel": 32}
+    rack, boxes = (part("exchange.experts", hardware=line, **job) for line in ("8x4 GB200", "4x8 B200"))
+    assert rack < boxes / 2
+
+
+def test_a_ring_waits_only_where_attention_is_shorter_than_its_exchange():
+    job = {"model": "llama-3-8b", "hardware": "1x8 H100-80GB", "framework": "megatron", "context_parallel": 8}
+    assert part("exchange.context", sequence_length=524_288, **job) == 0
+    assert part("exchange.context", sequence_length=2_048, **job) > 0
+
+
+# Rates and answers
+
+
+def test_eight_bit_matrices_use_their_own_measured_ceiling():
+    h100 = find_device("H100")
+    assert matmul_ceiling(h100, "fp8") == 1402.6e12
+    assert matmul_ceiling(h100, "bf16") == h100.matmul_flops_per_s
+
+
+def test_a_format_that_nobody_measured_is_no_faster_than_bf16():
+    a100 = find_device("A100")
+    assert matmul_ceiling(a100, "fp8") == matmul_ceiling(a100, "bf16")
+
+
+def test_efficiencies_are_shares_or_small_times():
+    assert all(0 < value <= 1 for name, value in efficiencies().items() if name != "n_0")
+
+
+def test_days_and_cost_follow_from_tokens_and_price():
+    one = case(**SEVENTY)
+    training = one.training.model_copy(update={"train_tokens": 10**12, "price_per_gpu_hour": 2.0})
+    time = timing.time_answer(one.model_copy(update={"training": training}))
+    assert time.days == pytest.approx(10**12 / time.tokens_per_s / 86_400)
+    assert time.cost == pytest.approx(time.days * 24 * 32 * 2)
+
+
+def test_nothing_is_said_of_days_without_tokens():
+    time = timing.time_answer(case(**SEVENTY))
+    assert (time.days, time.gpu_hours, time.cost) == (None, None, None)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_utilisation_is_a_share_by_every_convention(kind):
+    time = timing.time_answer(case(**KINDS[kind]))
+    assert 0 < time.mfu < 1
+    assert time.mfu <= time.mfu_whole_attention
+    assert 0 < time.mfu_6n < 1
