@@ -29,8 +29,13 @@ class Result:
 
 def median_seconds(function: Callable[[], Any], *, runs: int) -> float:
     """Median duration of a call, after one that is not counted."""
+    return statistics.median(durations(function, runs=runs))
+
+
+def durations(function: Callable[[], Any], *, runs: int) -> list[float]:
+    """Seconds of each call, after one that is not counted."""
     function()
-    return statistics.median(_seconds(function) for _ in range(runs))
+    return [_seconds(function) for _ in range(runs)]
 
 
 def _seconds(function: Callable[[], Any]) -> float:

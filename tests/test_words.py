@@ -8,6 +8,7 @@ import advisor
 from advisor.types import Layout
 from advisor.words import memory_text, setup_text
 from advisor.words.phrases import layout_words
+from advisor.words.setup import _longest
 from advisor.words.tables import rounded_to_sum
 from tests.answers import GIB, memory_answer, setup_answer
 
@@ -128,3 +129,8 @@ NOTHING = "one GPU, nothing split"
 )
 def test_a_layout_tells_only_what_says_something(arguments, words):
     assert layout_words(Layout(**arguments)) == words
+
+
+@pytest.mark.parametrize(("lengths", "cut"), [([10, 10, 90], 80), ([50, 90, 90], 33), ([10, 20], 20), ([], 100)])
+def test_what_short_reasons_leave_goes_to_the_long_ones(lengths, cut):
+    assert _longest(lengths, total=100) == cut

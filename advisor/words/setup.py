@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from advisor.types import Alternative, Layout, SetupAnswer, Step
 
 MOST_STEPS: Final = 9
-STEP_CHARACTERS: Final = 700  # shared by the reasons of all steps, so that the whole stays short
+STEP_CHARACTERS: Final = 660  # shared by the reasons of all steps, so that the whole stays short
 
 
 def setup_text(answer: SetupAnswer, full: bool = False) -> str:
@@ -42,13 +42,23 @@ def setup_text(answer: SetupAnswer, full: bool = False) -> str:
 
 def _step_lines(steps: Sequence[Step], full: bool) -> list[str]:
     shown = steps if full else steps[:MOST_STEPS]
-    longest = STEP_CHARACTERS // max(len(shown), 1)
+    longest = _longest([len(step.because) for step in shown])
     lines = [
         f"{number}. {_move(step)}{step.because if full else short(step.because, longest)}"
         for number, step in enumerate(shown, start=1)
     ]
     left = len(steps) - len(shown)
     return ["Steps:", *lines, *([f"… and {left} more steps"] if left else [])] if lines else []
+
+
+def _longest(lengths: Sequence[int], total: int = STEP_CHARACTERS) -> int:
+    """Where to cut texts that share ``total`` characters: what short ones leave goes to the long ones."""
+    for taken, length in enumerate(sorted(lengths)):
+        share = total // (len(lengths) - taken)
+        if length > share:
+            return share
+        total -= length
+    return max(lengths, default=total)
 
 
 def _move(step: Step) -> str:
