@@ -8,10 +8,13 @@ import pytest
 from advisor import timing
 from advisor.catalog.devices import find_device
 from advisor.catalog.efficiencies import efficiencies, matmul_ceiling
+from advisor.placement import Place
+from advisor.rates import made
 from advisor.symbols import GLOSSARY
 from advisor.timing import work
+from advisor.timing.job import OF_A_STAGE
 from advisor.timing.step import model_flops_per_token
-from advisor.timing.terms import TERMS, WORK
+from advisor.timing.terms import STAGE_WORK, TERMS, TOKEN_WORK
 from advisor.types.arguments import ContextKind, Schedule
 from tests.cases import KINDS, case
 from tests.test_formula import evaluate
@@ -43,6 +46,7 @@ UNITS = {
     "1": (0, 0, 0, 0), "param": (0, 0, 0, 1), "B": (1, 0, 0, 0), "B/param": (1, 0, 0, -1), "s": (0, 1, 0, 0),
     "FLOP": (0, 0, 1, 0), "FLOP/s": (0, -1, 1, 0), "B/s": (1, -1, 0, 0),
 }  # fmt: skip
+WORK = TOKEN_WORK | STAGE_WORK
 TIMES = [term for term in TERMS if term.slot not in WORK]
 
 
@@ -127,6 +131,15 @@ def test_columns_give_the_same_seconds_as_one_case(kind):
     one = case(**KINDS[kind])
     expected = timing.step_time(one).seconds
     assert timing.step_seconds(one, _columns_of([one.layout] * 3)).tolist() == [expected] * 3
+
+
+def test_only_the_symbols_of_a_stage_differ_from_stage_to_stage():
+    one = case(**KINDS["deepseek"] | {"framework": "megatron"})
+    read = {name for term in TERMS for name in term.symbols if GLOSSARY[name].read is not made}
+    ends = [Place(one, one.layout, stage) for stage in (0, one.layout.pipeline_parallel - 1)]
+    differ = {name for name in read if len({GLOSSARY[name].read(end) for end in ends}) > 1}
+    assert differ <= OF_A_STAGE
+    assert {"P_t", "G_b"} <= differ
 
 
 def random_layouts(generator, count):

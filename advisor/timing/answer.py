@@ -15,7 +15,10 @@ MFU_CONVENTION = (
 
 
 def time_answer(case: Case) -> Time:
-    """Step time, tokens a second and utilisation; days, GPU hours and cost where the case says how far to train."""
+    """Step time, tokens a second and utilisation; days, GPU hours and cost where the case says how far to train.
+
+    The formulas come along at ``detail=full``.
+    """
     step = step_time(case)
     return Time(
         step_time_s=step.seconds,
@@ -26,18 +29,22 @@ def time_answer(case: Case) -> Time:
         mfu_convention=MFU_CONVENTION,
         mfu_whole_attention=step.mfu_whole_attention,
         mfu_6n=step.mfu_6n,
-        parts=tuple(
-            TimePart(
-                name=part.name,
-                seconds=part.seconds,
-                hidden=part.hidden,
-                formula=part.formula,
-                substituted=part.substituted,
-                source=part.source,
-            )
-            for part in step.parts
-        ),
+        parts=_parts(step) if case.policy.detail == "full" else (),
         **_whole_training(step),
+    )
+
+
+def _parts(step: StepTime) -> tuple[TimePart, ...]:
+    return tuple(
+        TimePart(
+            name=part.name,
+            seconds=part.seconds,
+            hidden=part.hidden,
+            formula=part.formula,
+            substituted=part.substituted,
+            source=part.source,
+        )
+        for part in step.parts
     )
 
 

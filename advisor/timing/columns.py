@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from functools import reduce
 from typing import Any
 
 from advisor.columnwise import at_least
-from advisor.placement import Place
+from advisor.timing.job import Job
 from advisor.timing.stage import candidate_stages, stage_time
 from advisor.types.case import Case
 from advisor.types.columns import Columns
@@ -24,7 +25,6 @@ def step_seconds(case: Case, columns: Columns) -> Any:
 
 
 def _chunk_seconds(case: Case, columns: Columns) -> Any:
-    slowest: Any = 0.0
-    for stage in candidate_stages(case, columns):
-        slowest = at_least(slowest, stage_time(Place(case, columns, stage), {}).seconds)
-    return slowest
+    job = Job(case, columns)
+    stages = candidate_stages(case, columns)
+    return reduce(at_least, (stage_time(job, stage).seconds for stage in stages))

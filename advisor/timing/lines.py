@@ -10,6 +10,7 @@ from advisor.columnwise import Number, choose
 from advisor.formula import Term
 from advisor.placement import Place
 from advisor.recompute import keeps, policy_is, selects_operators
+from advisor.timing.job import Given, Job
 from advisor.timing.passes import Passes, passes
 from advisor.timing.terms import select
 
@@ -18,17 +19,6 @@ COMPUTE, ATTENTION, LAUNCH = "compute", "attention", "launch"
 EXCHANGE, CONTEXT, ROUTED = "exchange", "context", "routed"
 
 Counted = tuple[str, str, Number]
-
-
-class Given(dict[str, Number]):
-    """A few values of its own over those of a place."""
-
-    def __init__(self, beneath: Mapping[str, Number], **own: Number) -> None:
-        super().__init__(own)
-        self.beneath = beneath
-
-    def __missing__(self, name: str) -> Number:
-        return self.beneath[name]
 
 
 @dataclass(frozen=True)
@@ -41,18 +31,19 @@ class Line:
 
 
 def line(term: Term, values: Mapping[str, Number], **own: Number) -> Line:
-    """A formula with values of its own."""
+    """A formula with values of its own over those of a stage."""
     given = Given(values, **own)
     return Line(term, given, term(given))
 
 
-def layer_lines(place: Place, values: Mapping[str, Number], *, moe: bool) -> Iterator[tuple[str, Line]]:
+def layer_lines(place: Place, job: Job, *, moe: bool) -> Iterator[tuple[str, Line]]:
     """What the stage's layers of one kind cost in a step, each with what it is."""
-    terms, count = select(place.case, moe=moe), passes(place, moe=moe)
+    terms, count, m = select(place.case, moe=moe), passes(place, moe=moe), job.values["m"]
     parts = _experts if moe else _feed_forward
     for kind, slot, number in (*_attention(place, count), *parts(place, count)):
         if slot in terms and not _nothing(number):
-            yield kind, line(terms[slot], values, n_p=number * values["m"])
+            term, n_p = terms[slot], number * m
+            yield kind, Line(term, Given(job.values, n_p=n_p), n_p * job.one_pass(term))
 
 
 def _attention(place: Place, count: Passes) -> Iterator[Counted]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -16,6 +16,7 @@ from advisor.presence import offloads
 from advisor.recompute import keeps, recomputed_layers
 from advisor.symbols import Values
 from advisor.terms import select as select_memory
+from advisor.timing.job import Job, StageValues
 from advisor.timing.lines import (
     ATTENTION,
     COMPUTE,
@@ -28,7 +29,7 @@ from advisor.timing.lines import (
     line,
     outer_lines,
 )
-from advisor.timing.terms import WORK, select
+from advisor.timing.terms import select
 from advisor.types.case import Case
 
 
@@ -51,13 +52,14 @@ def total(lines: Iterable[Line]) -> Number:
     return sum(item.seconds for item in lines)
 
 
-def stage_time(place: Place, assumed: Mapping[str, Number]) -> StageTime:
-    """What one stage's step is made of; ``assumed`` replaces values of the glossary."""
-    values = work_values(place, assumed)
+def stage_time(job: Job, stage: Number) -> StageTime:
+    """What one stage's step is made of."""
+    place = Place(job.case, job.layout, stage)
+    values = StageValues(job, place)
     terms = select(place.case, moe=False)
     by_kind: dict[str, list[Line]] = {}
     kinds = (False, True) if place.model.experts else (False,)
-    found = [entry for moe in kinds for entry in layer_lines(place, values, moe=moe)]
+    found = [entry for moe in kinds for entry in layer_lines(place, job, moe=moe)]
     for kind, item in (*found, *outer_lines(place, values)):
         by_kind.setdefault(kind, []).append(item)
     launched, attention, context, routed = (by_kind.get(kind, []) for kind in (LAUNCH, ATTENTION, CONTEXT, ROUTED))
@@ -72,43 +74,40 @@ def stage_time(place: Place, assumed: Mapping[str, Number]) -> StageTime:
     return StageTime(place, (*lines, *once), (*launched, *context, *routed, *hidden))
 
 
-def work_values(place: Place, assumed: Mapping[str, Number]) -> Values:
-    """The glossary at a place, with a token's work in each part of a layer."""
-    values = Values(place)
-    values.update(assumed)
-    terms = select(place.case, moe=False)
-    for slot, symbol in WORK.items():
-        if slot in terms:
-            values[symbol] = terms[slot](values)
-    return values
-
-
-def _once_a_step(place: Place, values: Values, busy: Number) -> tuple[list[Line], list[Line]]:
-    """Data-parallel exchange, the optimizer and offload: what waits, and what is hidden behind computing."""
-    terms, m, layout = select(place.case, moe=False), values["m"], place.layout
-    gathers = choose(layout.zero_stage >= place.case.training.recipe.weights_divided_from, 1, 0)
-    every = choose(layout.zero_stage >= place.case.training.recipe.gradients_divided_from, m, 1)
-    sent = line(terms["exchange.gather_sent"], values, n_p=gathers * m)
-    reduced = line(terms["exchange.reduce_sent"], values, n_p=(1 - gathers) * every)
-    on_nvme, on_host = offloads(place, "optimizer", "nvme"), offloads(place, "optimizer")
+def _once_a_step(place: Place, values: StageValues, busy: Number) -> tuple[list[Line], list[Line]]:
+    """Data-parallel exchange, the optimizer and offload: what is waited for, and what computing hides."""
+    terms, layout, recipe = select(place.case, moe=False), place.layout, place.case.training.recipe
+    gathers = choose(layout.zero_stage >= recipe.weights_divided_from, 1, 0)
+    reductions = choose(layout.zero_stage >= recipe.gradients_divided_from, values["m"], 1)
+    gathered = line(terms["exchange.gather_sent"], values, n_p=gathers * values["m"])
+    reduced = line(terms["exchange.reduce_sent"], values, n_p=(1 - gathers) * reductions)
     waits = [
-        line(terms["exchange.gather"], values, t_x=sent.seconds, t_g=busy),
+        line(terms["exchange.gather"], values, t_x=gathered.seconds, t_g=busy),
         line(terms["exchange.reduce"], values, t_x=reduced.seconds, t_g=busy),
         line(terms["exchange.replicas"], values, n_p=gathers),
         line(terms["optimizer"], values),
-        line(terms["offload.optimizer"], values, n_p=on_host),
-        line(terms["offload.nvme"], values, n_p=on_nvme),
-        line(terms["offload.parameters"], values, n_p=offloads(place, "parameters") * m),
     ]
-    hidden = [sent, reduced]
+    offloaded, hidden = _offload(place, values, busy)
+    return [*waits, *offloaded], [gathered, reduced, *hidden]
+
+
+def _offload(place: Place, values: StageValues, busy: Number) -> tuple[list[Line], list[Line]]:
+    """What is moved off the GPU and back; none where nothing is."""
+    terms, waits, hidden = select(place.case, moe=False), [], []
+    times = {
+        "offload.optimizer": offloads(place, "optimizer"),
+        "offload.nvme": offloads(place, "optimizer", "nvme"),
+        "offload.parameters": offloads(place, "parameters") * values["m"],
+    }
+    waits += [line(terms[slot], values, n_p=number) for slot, number in times.items() if _any(number)]
     if _any(offloads(place, "activations")):
-        kept = line(terms["offload.activations_sent"], values, **_kept(place, values))
-        hidden.append(kept)
-        waits.append(line(terms["offload.activations"], values, t_x=kept.seconds, t_g=busy))
+        moved = line(terms["offload.activations_sent"], values, **_kept(place, values))
+        hidden.append(moved)
+        waits.append(line(terms["offload.activations"], values, t_x=moved.seconds, t_g=busy))
     return waits, hidden
 
 
-def _kept(place: Place, values: Values) -> dict[str, Number]:
+def _kept(place: Place, values: StageValues) -> dict[str, Number]:
     """Passes that keep something, and the bytes a layer of the stage keeps on average."""
     again = recomputed_layers(place)
     bytes_kept: Number = again * values["T"] * values["h"] * values["w"]
@@ -125,6 +124,12 @@ def _kept(place: Place, values: Values) -> dict[str, Number]:
 
 def _any(flag: Any) -> bool:
     return bool(flag) if isinstance(flag, (int, float)) else bool(flag.any())
+
+
+def slowest_stage(job: Job) -> StageTime:
+    """The stage that a step of one layout waits for."""
+    stages = sorted(set(candidate_stages(job.case, job.layout)))
+    return max((stage_time(job, stage) for stage in stages), key=lambda stage: stage.seconds)
 
 
 def candidate_stages(case: Case, layout: Any) -> Iterator[Number]:

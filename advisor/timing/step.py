@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 
-from advisor.placement import Place
+from advisor.methods import ADAPTER_METHODS
+from advisor.timing.job import Job
 from advisor.timing.lines import Line
-from advisor.timing.stage import StageTime, candidate_stages, stage_time, work_values
+from advisor.timing.stage import StageTime, slowest_stage
 from advisor.types.case import Case
 
 
@@ -66,10 +67,15 @@ class StepTime:
         """Tokens a second and GPU."""
         return self.tokens_per_s / self.case.layout.world
 
+    @cached_property
+    def flops_per_token(self) -> float:
+        """Model FLOP of a token; scores are counted as far as the mask lets them be seen."""
+        return model_flops_per_token(self.case)
+
     @property
     def model_flops_per_s_per_gpu(self) -> float:
-        """Model FLOP a second and GPU; scores are counted as far as the mask lets them be seen."""
-        return self.tokens_per_s_per_gpu * model_flops_per_token(self.case)
+        """Model FLOP a second and GPU."""
+        return self.tokens_per_s_per_gpu * self.flops_per_token
 
     @property
     def mfu(self) -> float:
@@ -79,12 +85,12 @@ class StepTime:
     @property
     def mfu_whole_attention(self) -> float:
         """The same with scores against the whole sequence, as PaLM, Megatron-LM and llm-foundry count."""
-        return self.mfu * model_flops_per_token(self.case, whole_attention=True) / model_flops_per_token(self.case)
+        return self.mfu * model_flops_per_token(self.case, whole_attention=True) / self.flops_per_token
 
     @property
     def mfu_6n(self) -> float:
         """The same with six FLOP for each parameter that a token reads, and none for scores."""
-        return self.mfu * 6 * self.case.parameters.active / model_flops_per_token(self.case)
+        return self.mfu * 6 * self.case.parameters.active / self.flops_per_token
 
     @cached_property
     def parts(self) -> tuple[Part, ...]:
@@ -96,9 +102,7 @@ class StepTime:
 
 def step_time(case: Case) -> StepTime:
     """The time of one optimizer step, on the pipeline stage that it waits for."""
-    stages = sorted(set(candidate_stages(case, case.layout)))
-    timed = [stage_time(Place(case, case.layout, stage), {}) for stage in stages]
-    return StepTime(case, max(timed, key=lambda stage: stage.seconds))
+    return StepTime(case, slowest_stage(Job(case, case.layout)))
 
 
 def _part(line: Line, *, hidden: bool) -> Part:
@@ -113,9 +117,8 @@ def model_flops_per_token(case: Case, *, whole_attention: bool = False) -> float
         case: the job.
         whole_attention: count scores against the whole sequence, as many publications do, not what a mask leaves.
     """
-    place = Place(case, case.layout)
-    values = work_values(place, {"n_k": case.training.sequence_length} if whole_attention else {})
+    values = Job(case, case.layout, {"n_k": case.training.sequence_length} if whole_attention else {}).values
     layers, moe = case.model.layers, len(case.model.moe_layers)
     routed = values["k"] * values["F_e"] + values["F_s"] if moe else 0
     forward = layers * (values["F_a"] + values["F_k"]) + (layers - moe) * values["F_f"] + moe * routed + values["F_v"]
-    return float(forward * (2 if place.adapters else 3))
+    return float(forward * (2 if case.training.method in ADAPTER_METHODS else 3))

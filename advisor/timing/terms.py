@@ -12,8 +12,8 @@ from advisor.types.case import Case
 
 TERMS: tuple[Term, ...] = (*work.TERMS, *compute.TERMS, *exchange.TERMS)
 
-#: Slot of a piece of work → the symbol that its value becomes.
-WORK: Mapping[str, str] = {
+#: Slot of a piece of work → the symbol that its value becomes: a token's, the same on every stage, and a stage's.
+TOKEN_WORK: Mapping[str, str] = {
     "work.attention": "F_a",
     "work.up_projections": "F_u",
     "work.scores": "F_k",
@@ -21,9 +21,8 @@ WORK: Mapping[str, str] = {
     "work.expert": "F_e",
     "work.shared": "F_s",
     "work.head": "F_v",
-    "work.adapters": "F_l",
-    "work.stepped": "N_o",
 }
+STAGE_WORK: Mapping[str, str] = {"work.adapters": "F_l", "work.stepped": "N_o"}
 
 
 def choices(case: Case) -> dict[str, str]:

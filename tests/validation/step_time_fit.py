@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 
 from advisor.catalog.efficiencies import efficiencies
-from advisor.placement import Place
 from advisor.rates import in_use
+from advisor.timing.job import Job
 from advisor.timing.stage import candidate_stages, stage_time
 from advisor.types.case import Case
 
@@ -62,8 +62,8 @@ def catalog_logs() -> Array:
 def seconds(case: Case, logs: Array) -> Any:
     """Seconds of a step with these efficiencies: one number, or a column where ``logs`` holds columns."""
     assumed = in_use(case, dict(zip(NAMES, np.exp(logs), strict=True)))
-    stages = sorted(set(candidate_stages(case, case.layout)))
-    timed = [stage_time(Place(case, case.layout, stage), assumed).seconds for stage in stages]
+    job, stages = Job(case, case.layout, assumed), sorted(set(candidate_stages(case, case.layout)))
+    timed = [stage_time(job, stage).seconds for stage in stages]
     return np.maximum.reduce([np.broadcast_to(one, logs.shape[1:]) for one in timed])
 
 

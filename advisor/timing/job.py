@@ -1,0 +1,76 @@
+"""What every stage of a layout shares: the glossary, a token's work, the seconds of one pass over one layer."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+from advisor.columnwise import Number
+from advisor.formula import Term
+from advisor.placement import Place
+from advisor.symbols import GLOSSARY, Values
+from advisor.timing.terms import STAGE_WORK, TOKEN_WORK, select
+from advisor.types.case import Case
+
+#: Symbols that differ from stage to stage; everything else in the formulas of time is the same on all.
+OF_A_STAGE = frozenset({"P_t", "P_r", "P_e", "P_a", "G_t", "G_r", "G_h", "G_b", "G_e", "n_c"})
+
+
+class Given(dict[str, Number]):
+    """A few values of its own over others."""
+
+    def __init__(self, beneath: Mapping[str, Number], **own: Number) -> None:
+        super().__init__(own)
+        self.beneath = beneath
+
+    def __missing__(self, name: str) -> Number:
+        return self.beneath[name]
+
+
+class StageValues(Given):
+    """The glossary on one stage."""
+
+    def __init__(self, job: Job, place: Place) -> None:
+        super().__init__(job.values)
+        self.place = place
+        terms = select(job.case, moe=False)
+        self.update({symbol: terms[slot](self) for slot, symbol in STAGE_WORK.items()})
+
+    def __missing__(self, name: str) -> Number:
+        if name not in OF_A_STAGE:
+            return self.beneath[name]
+        value = self[name] = GLOSSARY[name].read(self.place)
+        return value
+
+
+@dataclass(frozen=True)
+class Job:
+    """One layout of a case, or columns of layouts.
+
+    Attributes:
+        case: the job.
+        layout: its layout, or columns.
+        assumed: values that replace the glossary's, as a fit of efficiencies needs.
+    """
+
+    case: Case
+    layout: Any
+    assumed: Mapping[str, Number] = field(default_factory=dict)
+    _passes: dict[str, Number] = field(default_factory=dict, repr=False)
+
+    @cached_property
+    def values(self) -> Values:
+        """The glossary, with a token's work in each part of a layer."""
+        values = Values(Place(self.case, self.layout))
+        values.update(self.assumed)
+        terms = select(self.case, moe=False)
+        values.update({symbol: terms[slot](values) for slot, symbol in TOKEN_WORK.items() if slot in terms})
+        return values
+
+    def one_pass(self, term: Term) -> Number:
+        """Seconds of one pass over one layer, for a formula that is proportional to them."""
+        if term.name not in self._passes:
+            self._passes[term.name] = term(Given(self.values, n_p=1))
+        return self._passes[term.name]
