@@ -70,7 +70,7 @@ def test_the_product_refuses_no_row(path):
 
 
 def test_published_measurements_are_met_where_pytorch_can_count():
-    # 2026-11-29, 515 countable rows: known 1.0 % median and 4.4 % p90 of 73; by source 4.5 % and 10.1 %, left out 4.6 %;
+    # 2026-11-29, 515 countable rows: known 1.0 % median, 4.4 % p90 of 73; by source 4.5 % and 10.1 %, left out 4.6 %;
     # false fits 9.1 %, false misfits 1.5 %, tight 3.0 %; band 91.5 %; 92.7 % of the A rows predicted.
     figures = measured.run(OWN_FOLDER / "measured.json", rows="countable")
     assert figures["n"] == 515

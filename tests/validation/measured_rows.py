@@ -153,46 +153,18 @@ def _precision(row: Row, framework: str, method: str) -> dict[str, Any]:
     if method in ADAPTERS and framework not in MEGATRON:
         return {"precision": _adapter_precision(row, params, compute)}
     if framework in MEGATRON:
-        return _megatron_precision(row, stated)
-    return _torch_precision(framework, stated)
-
-
-#: Megatron-Bridge's recipes at 067f987d that rows only name: what they say of precision.
-BRIDGE_RECIPES = {
-    "moonlight": {"precision": "bf16_moments"},
-    "llama3-70b-sft": {"precision": "fp8_weights", "gradient_dtype": "bf16"},
-    "qwen3-30b-a3b-16h100": {"precision": "bf16_mixed", "gradient_dtype": "bf16"},
-}
-
-
-def _megatron_precision(row: Row, stated: Mapping[str, str]) -> dict[str, Any]:
-    recipe = next((found for name, found in BRIDGE_RECIPES.items() if f"megatron-bridge/{name}" in row["id"]), None)
-    if recipe:
-        return recipe
-    if stated.get("params", "").startswith(("fp32", "fp16")):
-        return {"precision": "fp32" if "fp32" in stated["params"] else "fp16_mixed"}
-    bf16_gradients = stated.get("grads", "").startswith(("bf16", "bfloat16"))
-    precision = "fp8_mixed" if "fp8" in stated.get("compute", "") else "bf16_mixed"
-    return {"precision": precision, "gradient_dtype": "bf16" if bf16_gradients else None}
-
-
-def _torch_precision(framework: str, stated: Mapping[str, str]) -> dict[str, Any]:
-    compute, params = stated.get("compute", ""), stated.get("params", "")
+        bf16_gradients = stated.get("grads", "").startswith(("bf16", "bfloat16"))
+        return {"precision": "bf16_mixed", "gradient_dtype": "bf16" if bf16_gradients else None}
     if "fp32 reduce" in stated.get("grads", "") and params.startswith("bf16"):
         return {"precision": "bf16", "gradient_dtype": "fp32"}
-    return {"precision": _torch_precision(stated, framework)}
-
-
-def _torch_precision(stated: Mapping[str, str], framework: str) -> str:
-    """What DeepSpeed and PyTorch's own trainers keep their weights and states in."""
-    compute, params = stated.get("compute", ""), stated.get("params", "")
     if framework == "deepspeed":
-        return "bf16" if "bf16" in stated.get("master", "") else "bf16_mixed"
+        fp32_states = "bf16" not in stated.get("master", "")
+        return {"precision": "bf16_mixed" if fp32_states else "bf16"}
     if params.startswith("fp32"):
-        return "bf16_mixed" if compute not in ("fp32", "") or "mixed" in params else "fp32"
+        return {"precision": "bf16_mixed" if compute not in ("fp32", "") or "mixed" in params else "fp32"}
     if "fp32" in stated.get("optimizer_states", "") and framework in ("single", "ddp"):
-        return "bf16_master"
-    return "bf16_autocast" if "autocast" in compute else "bf16"
+        return {"precision": "bf16_master"}
+    return {"precision": "bf16_autocast" if "autocast" in compute else "bf16"}
 
 
 def _adapter_precision(row: Row, params: str, compute: str) -> str:
