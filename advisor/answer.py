@@ -84,7 +84,7 @@ def verdict(breakdown: Breakdown) -> Verdict:
         return "comfortable"
     if reserved <= allowed:
         return "fits"
-    return "tight" if reserved <= usable else "does_not_fit"
+    return "tight" if certainty.least_bytes(breakdown) <= usable else "does_not_fit"
 
 
 def term_values(lines: Iterable[Line], phase: str) -> tuple[TermValue, ...]:

@@ -60,6 +60,12 @@ def band(breakdown: Breakdown) -> Band:
 
 def reserved_bytes(breakdown: Breakdown) -> int:
     """What the caching allocator holds at the expected, or measured, peak."""
+    pools = breakdown.pooled_bytes - breakdown.peak_bytes
+    return round((band(breakdown).expected + pools) * (1 + breakdown.case.training.fragmentation))
+
+
+def least_bytes(breakdown: Breakdown) -> int:
+    """What the allocator cannot do without: under pressure it gives back the free blocks of other streams' pools."""
     return round(band(breakdown).expected * (1 + breakdown.case.training.fragmentation))
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, reduce
 from typing import Any
 
 from advisor import phases
@@ -77,6 +77,19 @@ class StageBreakdown:
         """Bytes at the peak."""
         return self.totals[self.peak_phase]
 
+    @cached_property
+    def pooled_bytes(self) -> int:
+        """What the allocator's pools add up to: FSDP makes gradient shards on the stream that reduces them.
+
+        A stream's free blocks serve that stream alone, so the two pools' peaks add up though they come at different
+        instants (PyTorch's ``foreach_reduce``).
+        """
+        if not reduces_on_own_stream(self.place.case):
+            return self.peak_bytes
+        shards = [line for line in self.lines if line.term.slot in phases.GRADIENT_SHARDS]
+        held = {phase: sum(line.at(phase) for line in shards) for phase in phases.PHASES}
+        return max(self.totals[phase] - held[phase] for phase in phases.PHASES) + max(held.values())
+
     @property
     def parameters(self) -> int:
         """Parameters that one rank of the stage holds before ZeRO divides them."""
@@ -104,9 +117,14 @@ class Breakdown:
         return self.binding.peak_bytes
 
     @property
+    def pooled_bytes(self) -> int:
+        """Peak of the allocator's pools together."""
+        return max(stage.pooled_bytes for stage in self.stages)
+
+    @property
     def reserved_bytes(self) -> int:
         """Expected peak that the caching allocator holds."""
-        return round(self.peak_bytes * (1 + self.case.training.fragmentation))
+        return round(self.pooled_bytes * (1 + self.case.training.fragmentation))
 
     def node_bytes(self, where: str) -> int:
         """Bytes one node keeps off its GPUs, judged by its heaviest rank."""
@@ -125,6 +143,11 @@ class Breakdown:
         for line in self.binding.lines:
             totals[line.term.slot] = totals.get(line.term.slot, 0) + line.at(phase)
         return dict(sorted(((s, n) for s, n in totals.items() if n), key=lambda item: -item[1]))
+
+
+def reduces_on_own_stream(case: Case) -> bool:
+    """Whether gradient shards come from another stream's pool than activations."""
+    return case.training.framework in ("fsdp2", "torchtitan") and case.layout.data_parallel > 1
 
 
 def usable_bytes(case: Case) -> int:
@@ -226,19 +249,18 @@ def judge(case: Case, columns: Columns) -> Judged:
 
     starts = range(0, len(columns), CHUNK_ROWS)
     chunks = [_judge_chunk(case, columns.take(slice(start, start + CHUNK_ROWS))) for start in starts]
-    peak, host, nvme = (np.concatenate(parts) for parts in zip(*chunks, strict=True)) if chunks else [np.zeros(0)] * 3
-    reserved = np.round(peak * (1 + case.training.fragmentation))
+    figures = (np.concatenate(parts) for parts in zip(*chunks, strict=True)) if chunks else [np.zeros(0)] * 4
+    peak, pooled, host, nvme = figures
+    reserved = np.round(pooled * (1 + case.training.fragmentation))
     ranks = case.cluster.gpus_per_node
     return Judged(peak, reserved, usable_bytes(case), host * ranks, nvme * ranks)
 
 
-def _judge_chunk(case: Case, columns: Columns) -> tuple[Any, Any, Any]:
+def _judge_chunk(case: Case, columns: Columns) -> tuple[Any, ...]:
+    """Peak, pools, host and NVMe bytes of each layout's worst stage."""
     layers = _layer_values(case, columns)
     stages = [_stage_totals(Place(case, columns, stage), layers) for stage in _binding_stages(case, columns)]
-    peak, host, nvme = stages[0]
-    for other in stages[1:]:
-        peak, host, nvme = (at_least(a, b) for a, b in zip((peak, host, nvme), other, strict=True))
-    return peak, host, nvme
+    return tuple(reduce(at_least, figures) for figures in zip(*stages, strict=True))
 
 
 def _binding_stages(case: Case, columns: Columns) -> list[Any]:
@@ -258,15 +280,24 @@ def _binding_stages(case: Case, columns: Columns) -> list[Any]:
     return stages
 
 
-def _stage_totals(place: Place, layers: Mapping[Any, _GroupValues]) -> tuple[Any, Any, Any]:
+def _stage_totals(place: Place, layers: Mapping[Any, _GroupValues]) -> tuple[Any, Any, Any, Any]:
     import numpy as np  # noqa: PLC0415
 
     totals: dict[str, Any] = {}
+    shards: dict[str, Any] = {}
+    apart = reduces_on_own_stream(place.case)
     for line in _lines(place, layers):
         for phase, count in line.presence.items():
             if not (isinstance(count, int) and count == 0):
-                totals[phase] = totals.get(phase, 0.0) + np.round(line.amount * count)
+                amount = np.round(line.amount * count)
+                totals[phase] = totals.get(phase, 0.0) + amount
+                if apart and line.term.slot in phases.GRADIENT_SHARDS:
+                    shards[phase] = shards.get(phase, 0.0) + amount
     rows = {phase: np.broadcast_to(np.asarray(total), len(place.layout)) for phase, total in totals.items()}
     nothing = np.zeros(len(place.layout))
     peak = np.maximum.reduce([rows[phase] for phase in phases.PHASES if phase in rows])
-    return peak, rows.get(phases.HOST, nothing), rows.get(phases.NVME, nothing)
+    pooled = peak
+    if shards:
+        rest = np.maximum.reduce([rows[phase] - shards.get(phase, 0.0) for phase in phases.PHASES if phase in rows])
+        pooled = rest + np.maximum.reduce([np.broadcast_to(held, len(nothing)) for held in shards.values()])
+    return peak, pooled, rows.get(phases.HOST, nothing), rows.get(phases.NVME, nothing)

@@ -41,6 +41,10 @@ FEED_FORWARD_SLOTS = (
 RESIDENT_SLOTS = (
     "optimizer.dense", "optimizer.experts", "adapters.weights", "adapters.optimizer", "overhead.workspace",
 )  # fmt: skip
+#: Gradients after they are reduced, one slot a part of the model.
+GRADIENT_SHARDS = (
+    "gradients.layers", "gradients.experts", "gradients.head", "gradients.embedding", "adapters.gradients",
+)  # fmt: skip
 LAYER_SLOTS = ("norms.kept", "residual.masks", *ATTENTION_SLOTS, *FEED_FORWARD_SLOTS)
 WORKING_SLOTS = ("working.ffn", "working.attention")
 CHECKPOINT_SLOTS = ("checkpoint.input", "checkpoint.selected")

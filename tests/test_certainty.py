@@ -59,7 +59,7 @@ def test_flips_say_whether_another_plausible_value_changes_the_fit():
     between = (standard.reserved_bytes + fused.reserved_bytes) / 2 + outside
     answer = estimate_memory(**JOB, gpu_memory_gib=as_gib(between), detail="full")
     flips = {a.argument: a.flips_verdict for a in answer.assumptions}
-    assert answer.verdict == "does_not_fit"
+    assert answer.margin_bytes < 0
     assert flips["loss"]
     assert not flips["keep_logits"]
     assert flips["hardware"] is None

@@ -18,7 +18,12 @@ def looks_like_path(name: str, *, allow_paths: bool) -> bool:
     """Whether a model's name is meant as a path; the disk is looked at only where paths are allowed."""
     if name.endswith(".json") or name.startswith(("/", "./", "../", "~")) or name == ".":
         return True
-    return allow_paths and "\0" not in name and Path(name).exists()
+    if not allow_paths or "\0" in name:
+        return False
+    try:
+        return Path(name).exists()
+    except OSError:  # a name too long for the file system names no file
+        return False
 
 
 def read_config_file(name: str, *, allow_paths: bool) -> ModelArchitecture:

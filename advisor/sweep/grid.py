@@ -202,7 +202,8 @@ def _results(case: Case, columns: Columns) -> Table:
     judged = judge(case, columns)
     usable, limit, reserved = judged.usable_bytes, limit_bytes(case, judged.usable_bytes), judged.reserved_bytes
     excess = certainty.BANDS[certainty.evidence(case)][1]
-    grade = (reserved * (1 + excess) > limit) * 1 + (reserved > limit) * 1 + (reserved > usable) * 1
+    least = np.round(judged.peak_bytes * (1 + case.training.fragmentation))
+    grade = (reserved * (1 + excess) > limit) * 1 + (reserved > limit) * 1 + (least > usable) * 1
     return {
         "peak_bytes": judged.peak_bytes,
         "reserved_bytes": reserved,

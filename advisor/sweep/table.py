@@ -47,9 +47,10 @@ def kept(table: Table, where: str | None) -> Any:
     for name in condition.names:
         require_column(name, table, "/where")
     try:
-        return np.broadcast_to(np.asarray(condition({n: _plain(table[n]) for n in condition.names}) != 0), count)
-    except (TypeError, ValueError) as error:
-        detail = f"where={where!r} compares what cannot be compared: words take == and !=, numbers also < and >"
+        with np.errstate(all="ignore"):
+            return np.broadcast_to(np.asarray(condition({n: _plain(table[n]) for n in condition.names}) != 0), count)
+    except (TypeError, ValueError, ArithmeticError) as error:
+        detail = f"where={where!r} cannot be computed: words take == and !=, numbers also < and >; nothing divides by 0"
         raise AdvisorError("invalid_value", detail, pointer="/where") from error
 
 

@@ -116,7 +116,7 @@ class CaseArguments(Value):
     moe_capacity_factor: float | None = Field(default=None, gt=0, le=64, description="absent: dropless")
     train_tokens: LargeCount | None = Field(default=None, description="tokens to train on, for days and cost")
     price_per_gpu_hour: float | None = Field(default=None, ge=0, le=10_000)
-    measured_peak_gib: float | None = Field(default=None, gt=0, le=4096, description="a peak you saw, GiB allocated")
+    measured_peak_gib: float | None = Field(default=None, ge=0.01, le=4096, description="a peak you saw, GiB allocated")
 
     # Layout
     tensor_parallel: Count | None = None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,7 +11,7 @@ from advisor.answer import verdict
 from advisor.estimate import Breakdown, estimate
 from advisor.resolve import resolve
 from advisor.types import CaseArguments
-from advisor.units import GIB
+from advisor.units import GB, GIB
 from tests.validation.comparison import Comparison
 from tests.validation.measured_rows import arguments, text
 
@@ -75,21 +75,28 @@ def measured(row: Mapping[str, Any]) -> tuple[str, float | None]:
     stated = row.get("measured_all") or {}
     allocated = stated.get("allocated_gib") or stated.get("peak_allocated_gib")
     if allocated:
-        return "allocated", float(allocated)
+        return "allocated", float(allocated) * _unit(row)
     if stated.get("reserved_gib"):
-        return "reserved", float(stated["reserved_gib"])
+        return "reserved", float(stated["reserved_gib"]) * _unit(row)
     kind, peak = text(row, "measured_kind"), row.get("measured_peak_gib")
     by_driver = any(word in kind for word in DRIVER_WORDS)
     meter = "driver" if by_driver else "reserved" if "reserved" in kind else "allocated"
-    return meter, float(peak) if peak else None
+    return meter, float(peak) * _unit(row) if peak else None
+
+
+def _unit(row: Mapping[str, Any]) -> float:
+    """GiB in the row's GB: Megatron-Bridge divides bytes by 1e9 (train_utils.report_memory)."""
+    decimal = row["source_group"] == "megatron-bridge" and "unspecified" in text(row, "measured_unit")
+    return GB / GIB if decimal else 1.0
 
 
 def our_gib(breakdown: Breakdown, row: Mapping[str, Any], meter: str) -> float:
     """Our figure for that memory, on the rank that the row reports."""
-    allocated = _rank_peak(breakdown, text(row, "measured_scope")) / GIB
+    scope = text(row, "measured_scope")
     if meter == "allocated":
-        return allocated
-    reserved = allocated * (1 + breakdown.case.training.fragmentation)
+        return _of_rank([stage.peak_bytes for stage in breakdown.stages], scope) / GIB
+    pooled = _of_rank([stage.pooled_bytes for stage in breakdown.stages], scope) / GIB
+    reserved = pooled * (1 + breakdown.case.training.fragmentation)
     return reserved if meter == "reserved" else reserved + outside_gib(breakdown)
 
 
@@ -98,8 +105,8 @@ def outside_gib(breakdown: Breakdown) -> float:
     return (breakdown.case.cluster.driver_bytes - breakdown.usable_bytes) / GIB
 
 
-def _rank_peak(breakdown: Breakdown, scope: str) -> float:
-    peaks = [stage.peak_bytes for stage in breakdown.stages]
+def _of_rank(peaks: Sequence[int], scope: str) -> float:
+    """The rank's figure that a row reports, of the stages' own."""
     if "last rank" in scope:
         return peaks[-1]
     if "first/last" in scope:
