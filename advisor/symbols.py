@@ -29,6 +29,13 @@ def _kept_norm_inputs(place: Place) -> int:
     return _norm_inputs(place) - (1 if place.group.entry else 0)
 
 
+def _copies_output(place: Place) -> int:
+    """Modules that rebuild q by concatenation copy the output into rows; fp8 keeps the projection's own input."""
+    training = place.case.training
+    concatenated = place.model.attention.query_concat and training.implementation == "reference"
+    return _flag(concatenated or training.recipe.matrix_input_bytes > 0)
+
+
 def _flag(condition: bool) -> int:
     return 1 if condition else 0
 
@@ -163,10 +170,10 @@ _SYMBOLS = (
     Symbol("t_v", "ranks that split the vocabulary in the loss", "1", lambda p: p.layout.tensor_parallel if p.case.training.framework in VOCABULARY_PARALLEL else 1),
     Symbol("z_w", "ranks that share the dense weights", "1", lambda p: p.divisor(p.case.training.recipe.weights_divided_from, p.shard_ranks)),
     Symbol("z_b", "ranks that share the quantised weights: FSDP divides them, ZeRO does not", "1", lambda p: 1 if p.case.training.framework == "deepspeed" else p.divisor(p.case.training.recipe.weights_divided_from, p.shard_ranks)),
-    Symbol("z_g", "ranks that share the dense gradients", "1", lambda p: p.divisor(_gradients_from(p), p.shard_ranks)),
+    Symbol("z_g", "ranks that share the dense gradients", "1", lambda p: p.divisor(p.case.training.recipe.gradients_divided_from, p.shard_ranks)),
     Symbol("z_o", "ranks that share the dense optimizer states", "1", lambda p: p.divisor(p.case.training.recipe.optimizer_divided_from, p.shard_ranks)),
     Symbol("y_w", "ranks that share the expert weights", "1", lambda p: p.divisor(p.case.training.recipe.weights_divided_from, p.expert_shard_ranks)),
-    Symbol("y_g", "ranks that share the expert gradients", "1", lambda p: p.divisor(_gradients_from(p), p.expert_shard_ranks)),
+    Symbol("y_g", "ranks that share the expert gradients", "1", lambda p: p.divisor(p.case.training.recipe.gradients_divided_from, p.expert_shard_ranks)),
     Symbol("y_o", "ranks that share the expert optimizer states", "1", lambda p: p.divisor(p.case.training.recipe.optimizer_divided_from, p.expert_shard_ranks)),
     # parameters of the stage
     Symbol("P_t", "stage parameters that tensor parallel divides", "param", lambda p: p.divided),
@@ -197,6 +204,8 @@ _SYMBOLS = (
     Symbol("w_p", "bytes of an adapter's parameter", "B/param", lambda p: p.case.training.lora_bytes),
     Symbol("w_y", "bytes of a logit that the caller holds", "B", lambda p: FP32 if logits_path(p.case) == "upcast_in_model" else p.case.training.recipe.activation_bytes),
     Symbol("w_w", "bytes a weight rests in", "B/param", lambda p: p.case.training.recipe.weight_bytes),
+    Symbol("w_f", "bytes a layer's matrix rests in, low-precision copies included", "B/param", lambda p: p.case.training.recipe.matrix_bytes or p.case.training.recipe.weight_bytes),
+    Symbol("w_u", "bytes of an element of a matrix's input as it is kept", "B", lambda p: p.case.training.recipe.matrix_input_bytes or p.case.training.recipe.activation_bytes),
     Symbol("w_b", "bytes of a quantised base weight without its scales", "B/param", lambda p: p.case.training.base_weight_bytes),
     Symbol("w_j", "bytes of block scales a quantised weight", "B/param", lambda p: p.case.training.base_scale_bytes),
     Symbol("w_n", "bytes a layer's weight is gathered in", "B/param", lambda p: p.case.training.base_weight_bytes or p.case.training.recipe.compute_bytes),
@@ -207,8 +216,9 @@ _SYMBOLS = (
     Symbol("w_m", "optimizer bytes of a parameter: master copy and states", "B/param", lambda p: _optimizer_bytes(p, "matrix")),
     Symbol("w_q", "optimizer bytes of an adapter's parameter", "B/param", lambda p: _adapter_optimizer_bytes(p)),
     Symbol("w_o", "optimizer bytes of an embedding, head or norm parameter", "B/param", lambda p: _optimizer_bytes(p, "other")),
-    Symbol("w_t", "scratch bytes of a parameter while the optimizer steps", "B/param", lambda p: _scratch_bytes(p)),
-    Symbol("w_v", "scratch bytes of a parameter in a tensor that steps alone", "B/param", lambda p: _tensor_scratch_bytes(p)),
+    Symbol("w_s", "bytes of the copy of a gradient that the optimizer steps on", "B/param", lambda p: p.case.training.recipe.step_gradient_bytes),
+    Symbol("w_t", "scratch bytes of a parameter while the optimizer steps", "B/param", lambda p: _scratch_bytes(p, "step_matrix_bytes")),
+    Symbol("w_v", "scratch bytes of a parameter in a tensor that steps alone", "B/param", lambda p: _scratch_bytes(p, "largest_tensor_bytes")),
     Symbol("phi", "share of the optimizer that stays on the GPU", "1", _on_gpu),
     # what is trained decides what is kept
     Symbol("u_n", "1 when the norm weights are trained", "1", lambda p: _flag(p.group.trained and not p.adapters)),
@@ -228,7 +238,7 @@ _SYMBOLS = (
     Symbol("m_d", "own copies kept by the adapter on the down projection", "1", lambda p: _copied_inputs(p, *DOWN)),
     Symbol("n_l", "adapters in a layer", "1", lambda p: len(p.case.training.lora_targets) if p.adapters else 0),
     Symbol("r", "adapter rank", "1", lambda p: p.case.training.lora_rank),
-    Symbol("u_x", "1 when the attention output is copied for its projection", "1", lambda p: _flag(p.model.attention.query_concat)),
+    Symbol("u_x", "1 when the attention output is copied for its projection", "1", _copies_output),
     Symbol("u_c", "1 when attention logits are soft-capped", "1", lambda p: _flag(p.model.attention.logit_softcap)),
     Symbol("u_32", "1 when eager softmax is kept in fp32 beside its copy", "1", lambda p: _flag(p.model.attention.softmax_fp32 and p.case.training.recipe.activation_bytes < FP32)),
     Symbol("u_a", "1 with attention dropout", "1", lambda p: _flag(p.model.attention.dropout > 0)),
@@ -247,19 +257,12 @@ _SYMBOLS = (
 
 def _chunk(place: Place) -> Number:
     """Tokens of one chunk: Liger takes V / h chunks, rounded so that a chunk's logits equal the hidden states."""
-    chunk = place.tokens * place.model.hidden / place.model.vocab
-    return (
-        chunk
-        if place.case.training.loss == "fused"
-        else choose(place.tokens > CHUNK_TOKENS, CHUNK_TOKENS, place.tokens)
-    )
+    if place.case.training.loss == "fused":
+        return place.tokens * place.model.hidden / place.model.vocab
+    return at_most(place.tokens, CHUNK_TOKENS)
 
 
 CHUNK_TOKENS = 1024
-
-
-def _gradients_from(place: Place) -> int:
-    return place.case.training.recipe.gradients_divided_from
 
 
 def _stream_bytes(place: Place) -> float:
@@ -272,17 +275,11 @@ def _adapter_parameters(place: Place) -> Number:
     return place.case.adapter_parameters * place.layers / place.model.layers if place.adapters else 0
 
 
-def _scratch_bytes(place: Place) -> float:
+def _scratch_bytes(place: Place, fp32_bytes: str) -> float:
     """The foreach optimizer makes one temporary of the whole state at once; others work tensor by tensor."""
     training = place.case.training
-    moment = training.recipe.moment_bytes if training.optimizer.follows_precision else 4
-    return training.optimizer.step_matrix_bytes / 4 * moment
-
-
-def _tensor_scratch_bytes(place: Place) -> float:
-    training = place.case.training
-    moment = training.recipe.moment_bytes if training.optimizer.follows_precision else 4
-    return training.optimizer.largest_tensor_bytes / 4 * moment
+    moment = training.recipe.moment_bytes if training.optimizer.follows_precision else FP32
+    return float(getattr(training.optimizer, fp32_bytes) / FP32 * moment)
 
 
 GLOSSARY: Mapping[str, Symbol] = {symbol.name: symbol for symbol in (*_SYMBOLS, *(Symbol(*row) for row in ROWS))}

@@ -194,7 +194,8 @@ def test_an_unknown_optimizer_is_refused_with_the_nearest_names():
 
 def states_bytes(recipe):
     """Bytes a parameter with AdamW and nothing divided."""
-    return recipe.weight_bytes + recipe.gradient_bytes + recipe.master_bytes + 2 * recipe.moment_bytes
+    at_rest = recipe.weight_bytes + recipe.gradient_bytes + recipe.master_bytes + 2 * recipe.moment_bytes
+    return at_rest + recipe.step_gradient_bytes
 
 
 @pytest.mark.parametrize(

@@ -41,6 +41,8 @@ _SHAPES: Mapping[str, str] = {
     "qk_nope_head_dim": "qk_nope_head_dim",
     "qk_rope_head_dim": "qk_rope_head_dim",
     "v_head_dim": "v_head_dim",
+    "attention_dropout": "attention_dropout",
+    "residual_dropout": "residual_dropout",
 }
 
 #: The choices that config.json leaves to the model_type.

@@ -6,9 +6,9 @@ FLASH = ("flash", "sdpa")
 
 
 @term("attention.input", source="transformers-code LlamaAttention")
-def attention_input(T, h, w, c_q, u_q, t_s):
+def attention_input(T, h, w_u, c_q, u_q, t_s):
     """The normed hidden states that q, k and v read: one tensor, or one cast each under autocast."""
-    return T * h * w * c_q * u_q / t_s
+    return T * h * w_u * c_q * u_q / t_s
 
 
 # --- q, k, v ---------------------------------------------------------------------------------------------------------
@@ -230,9 +230,9 @@ def output_eager(T, a, d_v, w, u_o, tp):
 
 
 @term("attention.output_copy", source="transformers-code Phi3Attention", kernel=FLASH)
-def output_copy(T, a, d_v, w, u_x, u_o, tp):
-    """Where q was rebuilt by concatenation the output is copied into rows for its projection."""
-    return T * a * d_v * w * u_x * u_o / tp
+def output_copy(T, a, d_v, w_u, u_x, u_o, tp):
+    """The output copied for its projection: into rows where q was rebuilt by concatenation, into fp8."""
+    return T * a * d_v * w_u * u_x * u_o / tp
 
 
 @term("attention.adapters", source="peft-code Linear", adapters="on")

@@ -6,9 +6,9 @@ from advisor.formula import term
 
 
 @term("ffn.input", source="transformers-code LlamaMLP", ffn_kind="dense")
-def ffn_input(T, h, w, c_g, u_g, t_s):
+def ffn_input(T, h, w_u, c_g, u_g, t_s):
     """The normed hidden states that gate and up read."""
-    return T * h * w * c_g * u_g / t_s
+    return T * h * w_u * c_g * u_g / t_s
 
 
 @term("ffn.up", source="transformers-code LlamaMLP", ffn_kind="dense", ffn="gated")
@@ -30,15 +30,15 @@ def ffn_activation_reference(T, f, w, u_d, tp):
 
 
 @term("ffn.activation", source="liger-code LigerSiLUMul", ffn_kind="dense", ffn="gated", implementation="fused")
-def ffn_activation_fused(T, f, w, u_d, tp):
+def ffn_activation_fused(T, f, w_u, u_d, tp):
     """A fused kernel recomputes the activation; the product stays for the down projection."""
-    return T * f * w * u_d / tp
+    return T * f * w_u * u_d / tp
 
 
 @term("ffn.activation", source="korthikanti-2022 §4.1", ffn_kind="dense", ffn="plain")
-def ffn_activation_plain(T, f, w, u_d, tp):
+def ffn_activation_plain(T, f, w_u, u_d, tp):
     """The activation function's output, which the second matrix reads."""
-    return T * f * w * u_d / tp
+    return T * f * w_u * u_d / tp
 
 
 @term("ffn.activation", source="transformers-code NewGELUActivation", ffn_kind="dense", ffn="plain_unfused")
@@ -75,9 +75,9 @@ def moe_router(T, E, h, k, w_32, w_i, u_y, t_s):
 
 
 @term("moe.dispatched", source="megatron-code MoE token dispatcher", ffn_kind="moe", experts=("routed", "clamped"))
-def moe_dispatched(T, k, h, w, i_e, u_e, t_s):
+def moe_dispatched(T, k, h, w_u, i_e, u_e, t_s):
     """One copy of the hidden states for each expert a token visits."""
-    return T * k * i_e * h * w * u_e / t_s
+    return T * k * i_e * h * w_u * u_e / t_s
 
 
 @term("moe.dispatched", source="transformers-code Llama4TextMoe", ffn_kind="moe", experts="every_token")
@@ -117,9 +117,9 @@ def moe_activation_reference(T, k, n_u, f_e, w, i_e, u_e, etp, t_s):
     experts=("routed", "clamped"),
     implementation="fused",
 )
-def moe_activation_fused(T, k, f_e, w, i_e, u_e, etp, t_s):
+def moe_activation_fused(T, k, f_e, w_u, i_e, u_e, etp, t_s):
     """A fused kernel keeps what the down projection reads."""
-    return T * k * i_e * f_e * w * u_e / (etp * t_s)
+    return T * k * i_e * f_e * w_u * u_e / (etp * t_s)
 
 
 @term(

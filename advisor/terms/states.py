@@ -6,9 +6,9 @@ from advisor.formula import term
 
 
 @term("weights.dense", source="zero-2020 §5", base="plain")
-def weights_dense(P_t, P_r, tp, w_w, z_w):
+def weights_dense(P_t, P_l, P_r, tp, w_f, w_w, z_w):
     """Resident weights of attention, dense feed-forward, norms, embedding and head."""
-    return (P_t / tp + P_r) * w_w / z_w
+    return (P_l / tp * w_f + ((P_t - P_l) / tp + P_r) * w_w) / z_w
 
 
 @term("weights.dense", source="qlora-2023 §3", base="quantized")
@@ -24,9 +24,9 @@ def weights_experts_quantized(P_e, ep, etp, w_b, w_j, z_b):
 
 
 @term("weights.experts", source="zero-2020 §5", expert_base="plain")
-def weights_experts(P_e, ep, etp, w_w, y_w):
+def weights_experts(P_e, ep, etp, w_f, y_w):
     """Resident weights of the routed experts; expert parallel divides them, ZeRO divides what expert data ranks share."""
-    return P_e / (ep * etp) * w_w / y_w
+    return P_e / (ep * etp) * w_f / y_w
 
 
 @term("weights.cast_copies", source="pytorch-amp", cast="autocast")
@@ -113,6 +113,12 @@ def optimizer_scratch(G_t, G_r, G_h, G_b, G_e, P_a, tp, ep, etp, w_t, z_o, y_o, 
     return (((G_t + G_h) / tp + G_b + G_r + P_a) / z_o + G_e / (ep * etp) / y_o) * w_t * phi
 
 
+@term("optimizer.gradient_copy", source="megatron-distributed-optimizer")
+def optimizer_gradient_copy(G_t, G_r, G_h, G_b, G_e, tp, ep, etp, w_s, z_o, y_o, phi):
+    """The rank's share of narrower gradients, copied to fp32 for the step."""
+    return (((G_t + G_h) / tp + G_b + G_r) / z_o + G_e / (ep * etp) / y_o) * w_s * phi
+
+
 @term("optimizer.tensor_scratch", source="pytorch-optim", step="by_tensor")
 def optimizer_tensor_scratch(N_t, w_v):
     """Temporaries of one optimizer step over one tensor, the largest."""
@@ -158,6 +164,7 @@ TERMS = (
     optimizer_dense,
     optimizer_experts,
     optimizer_scratch,
+    optimizer_gradient_copy,
     optimizer_tensor_scratch,
     adapters_weights,
     adapters_gradients,

@@ -96,6 +96,9 @@ class Recipe(Value):
     master_bytes: float = Field(description="a separate master copy; 0 where the weights themselves are it")
     moment_bytes: float = Field(description="dtype of optimizer moments that follow the precision")
     activation_bytes: float
+    matrix_bytes: float = Field(default=0, description="a layer's matrix with its low-precision copies; 0: as weights")
+    step_gradient_bytes: float = Field(default=0, description="a wider copy of the gradients that the step works on")
+    matrix_input_bytes: float = Field(default=0, description="a matrix's input as it is kept; 0: as activations")
     weights_divided_from: int = Field(description="ZeRO stage from which the weights are divided; 9: never")
     gradients_divided_from: int = 2
     optimizer_divided_from: int = 1

@@ -67,8 +67,19 @@ GPUS_PER_NODE = 8
 A100_SMALL_GIB = 40
 
 
+#: Megatron-LM's functional tests run on eight GPUs; on one node of four where their name says so.
+TEST_GPUS, TEST_GPUS_OF_ONE_NODE = 8, 4
+
+
+def _gpus(row: Row) -> int | None:
+    """GPUs of the run; None where the row leaves them open."""
+    if row.get("gpus") or not row["id"].startswith(("megatron-golden/gpt/", "megatron-golden/moe/")):
+        return row.get("gpus")
+    return TEST_GPUS_OF_ONE_NODE if "1node" in row["id"] else TEST_GPUS
+
+
 def _hardware(row: Row) -> dict[str, Any]:
-    gpus = row.get("gpus") or 1
+    gpus = _gpus(row) or 1
     named = text(row, "gpu") or "a100-80gb"  # the peak does not hang on the card, but a case needs one
     device = next((known for part, known in GPUS.items() if part in named), None)
     if device is None:
@@ -153,18 +164,46 @@ def _precision(row: Row, framework: str, method: str) -> dict[str, Any]:
     if method in ADAPTERS and framework not in MEGATRON:
         return {"precision": _adapter_precision(row, params, compute)}
     if framework in MEGATRON:
-        bf16_gradients = stated.get("grads", "").startswith(("bf16", "bfloat16"))
-        return {"precision": "bf16_mixed", "gradient_dtype": "bf16" if bf16_gradients else None}
-    if "fp32 reduce" in stated.get("grads", "") and params.startswith("bf16"):
+        return _megatron_precision(row, stated)
+    return _torch_precision(framework, stated)
+
+
+#: Megatron-Bridge's recipes at 067f987d that rows only name: what they say of precision.
+BRIDGE_RECIPES = {
+    "moonlight": {"precision": "bf16_moments"},
+    "llama3-70b-sft": {"precision": "fp8_weights", "gradient_dtype": "bf16"},
+    "qwen3-30b-a3b-16h100": {"precision": "bf16_mixed", "gradient_dtype": "bf16"},
+}
+
+
+def _megatron_precision(row: Row, stated: Mapping[str, str]) -> dict[str, Any]:
+    recipe = next((found for name, found in BRIDGE_RECIPES.items() if f"megatron-bridge/{name}" in row["id"]), None)
+    if recipe:
+        return recipe
+    if stated.get("params", "").startswith(("fp32", "fp16")):
+        return {"precision": "fp32" if "fp32" in stated["params"] else "fp16_mixed"}
+    bf16_gradients = stated.get("grads", "").startswith(("bf16", "bfloat16"))
+    precision = "fp8_mixed" if "fp8" in stated.get("compute", "") else "bf16_mixed"
+    return {"precision": precision, "gradient_dtype": "bf16" if bf16_gradients else None}
+
+
+def _torch_precision(framework: str, stated: Mapping[str, str]) -> dict[str, Any]:
+    fp32_reduce = "fp32 reduce" in stated.get("grads", "") and stated.get("params", "").startswith("bf16")
+    if fp32_reduce and framework == "fsdp2":
         return {"precision": "bf16", "gradient_dtype": "fp32"}
+    return {"precision": _torch_recipe(framework, stated)}
+
+
+def _torch_recipe(framework: str, stated: Mapping[str, str]) -> str:
+    """What DeepSpeed and PyTorch's own trainers keep their weights and states in."""
+    compute, params = stated.get("compute", ""), stated.get("params", "")
     if framework == "deepspeed":
-        fp32_states = "bf16" not in stated.get("master", "")
-        return {"precision": "bf16_mixed" if fp32_states else "bf16"}
+        return "bf16" if "bf16" in stated.get("master", "") else "bf16_mixed"
     if params.startswith("fp32"):
-        return {"precision": "bf16_mixed" if compute not in ("fp32", "") or "mixed" in params else "fp32"}
+        return "bf16_mixed" if compute not in ("fp32", "") or "mixed" in params else "fp32"
     if "fp32" in stated.get("optimizer_states", "") and framework in ("single", "ddp"):
-        return {"precision": "bf16_master"}
-    return {"precision": "bf16_autocast" if "autocast" in compute else "bf16"}
+        return "bf16_master"
+    return "bf16_autocast" if "autocast" in compute else "bf16"
 
 
 def _adapter_precision(row: Row, params: str, compute: str) -> str:
@@ -202,6 +241,8 @@ def _kernels(row: Row, framework: str) -> dict[str, Any]:
         if framework in ("torchtitan", "fsdp2", "single"):
             found["implementation"] = "fused"  # the compiler fuses what eager modules keep apart
     named = text(row, "framework")
+    if "arctictraining" in text(row, "act_ckpt") and "liger" in text(row, "loss_kernel"):
+        found["implementation"] = "fused"  # its Liger models take the kernels for norms and SwiGLU as well
     modules = any(part in named for part in ("transformers", "peft", "train.py"))
     if (modules and "trainer" not in named and framework in ("single", "ddp", "fsdp1")) or "kempner" in named:
         found["keep_logits"] = True  # a plain loop holds the model's output until the next step
@@ -224,6 +265,8 @@ def _loss(row: Row) -> str | None:
     if not stated:
         return None
     linear = "linear" in stated or "cutcross" in stated or ("liger" in stated and "cross_entropy" not in stated)
+    if "tiled" in stated and (row.get("cp") or 1) == 1:
+        return "standard"  # ArcticTraining's SFTTrainer.loss tiles under sequence parallel only
     if linear or "tiled" in stated:
         return "fused"
     if "chunk" in stated:
@@ -284,7 +327,7 @@ def _layout(row: Row, framework: str) -> dict[str, Any]:
     found: dict[str, Any] = {
         argument: int(row[name]) for name, argument in _DEGREES.items() if row.get(name) and row[name] > 1
     }
-    if found and not row.get("gpus"):
+    if found and not _gpus(row):
         raise NotGivenError("how many GPUs share the model")
     if framework in MEGATRON and row["model"].get("experts") and "bridge" not in text(row, "framework"):
         found["expert_tensor_parallel"] = row.get("etp") or row.get("tp") or 1  # Megatron-LM's own default is tp
