@@ -99,6 +99,7 @@ def term_values(lines: Iterable[Line], phase: str) -> tuple[TermValue, ...]:
 def _term_value(lines: list[Line], substituted: str, phase: str) -> TermValue:
     term = lines[0].term
     count = sum(line.count(phase) for line in lines)
+    alive = {name for line in lines for name, times in line.presence.items() if times}
     times, number = ("", "") if count == 1 else ("n · ", f"{number_text(count)} · ")
     wrap = "({})" if times else "{}"
     return TermValue(
@@ -110,7 +111,7 @@ def _term_value(lines: list[Line], substituted: str, phase: str) -> TermValue:
         symbols=term.symbols,
         source=term.source,
         evidence=term.evidence,
-        phases=tuple(name for name in phases.PHASES if any(line.count(name) for line in lines)),
+        phases=tuple(name for name in phases.PHASES if name in alive),
     )
 
 
