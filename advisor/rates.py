@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from advisor.catalog.efficiencies import efficiencies, hosts, matmul_ceiling
+from advisor.catalog.frameworks import find_framework
 from advisor.columnwise import Number, at_least, at_most, choose
 from advisor.placement import Place
 from advisor.types.case import Case
@@ -44,7 +45,7 @@ def _fast(place: Place) -> float:
     return place.case.cluster.device.scale_up_bytes_per_s or place.case.cluster.device.host_link_bytes_per_s
 
 
-def _slow(place: Place) -> float:
+def _network(place: Place) -> float:
     cluster = place.case.cluster
     return cluster.network_bytes_per_s or cluster.device.host_link_bytes_per_s
 
@@ -60,10 +61,17 @@ def together(place: Place, stride: Number, ranks: Number) -> Number:
     return at_most(at_least(_domain(place) / stride, 1), ranks)
 
 
+def _beyond(place: Place, span: Number, cards: Number) -> Number:
+    """Bytes/s outside the fast domain: the host link within a node, else the network through several cards."""
+    cluster = place.case.cluster
+    network = at_most(_network(place) * cards, _fast(place))
+    return choose(span <= cluster.gpus_per_node, cluster.device.host_link_bytes_per_s, network)
+
+
 def ring_bandwidth(place: Place, stride: Number, ranks: Number) -> Number:
     """Bytes/s of a ring through a group: every rank that shares a domain adds its own network card."""
     inside = together(place, stride, ranks)
-    return choose(inside >= ranks, _fast(place), at_most(_slow(place) * inside, _fast(place)))
+    return choose(inside >= ranks, _fast(place), _beyond(place, stride * ranks, inside))
 
 
 def _tensor_stride(place: Place) -> Number:
@@ -82,12 +90,13 @@ def _expert_stride(place: Place) -> Number:
 
 def _context_bandwidth(place: Place) -> Number:
     """A ring's neighbours across domains send through one card each."""
-    inside = together(place, _tensor_stride(place), place.layout.context_parallel)
-    return choose(inside >= place.layout.context_parallel, _fast(place), _slow(place))
+    span = _tensor_stride(place) * place.layout.context_parallel
+    return choose(span <= _domain(place), _fast(place), _beyond(place, span, 1))
 
 
 def _pipeline_bandwidth(place: Place) -> Number:
-    return choose(2 * _replica_ranks(place) <= _domain(place), _fast(place), _slow(place))
+    span = 2 * _replica_ranks(place)
+    return choose(span <= _domain(place), _fast(place), _beyond(place, span, 1))
 
 
 def _replicate_bandwidth(place: Place) -> Number:
@@ -101,6 +110,10 @@ def _shard_bandwidth(place: Place) -> Number:
 
 def _expert_bandwidth(place: Place) -> Number:
     return ring_bandwidth(place, _expert_stride(place), place.expert_shard_ranks)
+
+
+def _expert_network(place: Place) -> Number:
+    return _beyond(place, _expert_stride(place), 1)
 
 
 def _of_node(place: Place, what: str) -> float:
@@ -128,6 +141,12 @@ def _units(place: Place) -> Number:
     """FSDP gathers a layer at once, DeepSpeed matrix by matrix."""
     matrices = 7 if place.model.ffn is None or place.model.ffn.gated else 4
     return place.layers * (matrices if place.case.training.framework == "deepspeed" else 1)
+
+
+def _too_large(place: Place) -> Number:
+    """A matrix larger than the framework's gather bucket is not fetched ahead; without a bucket every layer is."""
+    bucket = find_framework(place.case.training.framework).gather_bucket_elements
+    return choose(place.largest_matrix > bucket, 1, 0) if bucket else 0
 
 
 def in_use(case: Case, shares: Mapping[str, Number]) -> dict[str, Number]:
@@ -169,6 +188,7 @@ ROWS: tuple[Row, ...] = (
     ("n_r", "replicas of a sharded group", "1", lambda p: p.layout.data_parallel_replicate),
     ("n_g", "gatherings of a weight in one micro-batch", "1", _gatherings),
     ("n_c", "units of weights that a stage gathers one by one", "1", _units),
+    ("u_w", "1 where a unit of weights is too large to be gathered ahead", "1", _too_large),
     # work: FLOP of one token's forward pass, matrices of one layer
     ("F_a", "FLOP of a token in the matrices of attention", "FLOP", made),
     ("F_u", "FLOP of a token in MLA's up-projections", "FLOP", made),
@@ -186,7 +206,7 @@ ROWS: tuple[Row, ...] = (
     ("W_t", "bandwidth of a tensor-parallel group", "B/s", lambda p: ring_bandwidth(p, 1, p.layout.tensor_parallel)),
     ("W_c", "bandwidth between context-parallel neighbours", "B/s", _context_bandwidth),
     ("W_f", "bandwidth inside a fast domain", "B/s", _fast),
-    ("W_o", "bandwidth of a GPU's network", "B/s", _slow),
+    ("W_o", "bandwidth of a GPU outside its fast domain", "B/s", _expert_network),
     ("W_p", "bandwidth between pipeline stages", "B/s", _pipeline_bandwidth),
     ("W_d", "bandwidth of the ranks that share dense states", "B/s", _shard_bandwidth),
     ("W_x", "bandwidth of the ranks that share expert states", "B/s", _expert_bandwidth),

@@ -16,9 +16,13 @@ from advisor.timing.job import OF_A_STAGE
 from advisor.timing.step import model_flops_per_token
 from advisor.timing.terms import STAGE_WORK, TERMS, TOKEN_WORK
 from advisor.types.arguments import ContextKind, Schedule
+from advisor.types.case import Layout
+from advisor.types.columns import OFFLOAD_TARGETS
 from tests.cases import KINDS, case
 from tests.test_formula import evaluate
 from tests.test_terms import Dimension, _columns_of
+from tests.validation import step_time, step_time_fit
+from tests.validation.facts import OWN_FOLDER, BadCallError
 
 SEVENTY = KINDS["70b megatron"]
 
@@ -142,33 +146,59 @@ def test_only_the_symbols_of_a_stage_differ_from_stage_to_stage():
     assert {"P_t", "G_b"} <= differ
 
 
-def random_layouts(generator, count):
+def random_layouts(generator):
     """Layouts of 64 GPUs, legal or not: both ways of computing must agree on all of them."""
     powers = (1, 2, 4, 8)
-    for _ in range(count):
+    while True:
         tensor, pipeline, context = (int(generator.choice(powers)) for _ in range(3))
-        if tensor * pipeline * context > 64:
+        ranks = tensor * pipeline * context
+        if ranks > 64:
             continue
-        data = 64 // (tensor * pipeline * context)
+        data = 64 // ranks
+        replicas = int(generator.choice([n for n in powers if data % n == 0]))
         yield {
             "tensor_parallel": tensor,
+            "sequence_parallel": bool(tensor > 1 and generator.integers(2)),
             "pipeline_parallel": pipeline,
             "context_parallel": context,
             "expert_parallel": int(generator.choice([n for n in powers if n <= data * context])),
+            "expert_tensor_parallel": int(generator.choice((1, tensor))),
             "virtual_stages": int(generator.choice((1, 2))) if pipeline > 1 else 1,
+            "data_parallel_replicate": replicas,
+            "data_parallel_shard": data // replicas,
+            "zero_stage": int(generator.integers(4)),
+            "reshard_after_forward": bool(generator.integers(2)),
             "micro_batch": int(generator.choice((1, 2, 4))),
-            "recompute": str(generator.choice(("none", "near_free", "selective", "full"))),
             "gradient_accumulation": int(generator.choice((1, 8, 32))),
-            "offload_optimizer": str(generator.choice(("none", "cpu"))),
+            "recompute": str(generator.choice(("none", "near_free", "selective", "blocks", "full"))),
+            "recompute_layers": int(generator.integers(1, 5)),
+            "offload_optimizer": str(generator.choice(OFFLOAD_TARGETS)),
+            "offload_parameters": str(generator.choice(("none", "cpu"))),
+            "offload_activations": str(generator.choice(("none", "cpu"))),
+            "offload_fraction": float(generator.choice((0.5, 1.0))),
         }
 
 
+def disagreements(model, framework, count):
+    """Random layouts on which columns and a single case differ by more than the last digits."""
+    base = case(model=model, hardware="8x8 H100-80GB", framework=framework)
+    drawn = itertools.islice(random_layouts(np.random.default_rng(7)), count)
+    kind = base.layout.context_parallel_kind  # columns do not hold it
+    layouts = [Layout(**layout, context_parallel_kind=kind) for layout in drawn]
+    together = timing.step_seconds(base, _columns_of(layouts))
+    alone = [timing.step_time(base.model_copy(update={"layout": layout})).seconds for layout in layouts]
+    return [pair for pair in zip(together, alone, strict=True) if pair[0] != pytest.approx(pair[1], rel=1e-13)]
+
+
 @pytest.mark.parametrize("model", ["llama-3-8b", "deepseek-v2-lite"])
-def test_columns_agree_with_single_cases_on_random_layouts(model):
-    generator = np.random.default_rng(7)
-    for layout in random_layouts(generator, 60):
-        one = case(model=model, hardware="8x8 H100-80GB", framework="megatron", **layout)
-        assert timing.step_seconds(one, _columns_of([one.layout])).tolist() == [timing.step_time(one).seconds]
+@pytest.mark.parametrize("framework", ["megatron", "fsdp2", "deepspeed"])
+def test_columns_agree_with_single_cases_on_random_layouts(model, framework):
+    assert disagreements(model, framework, 50) == []
+
+
+@pytest.mark.slow
+def test_columns_agree_with_single_cases_on_ten_thousand_layouts():
+    assert disagreements("deepseek-v2-lite", "megatron", 10_000) == []
 
 
 # Work
@@ -300,3 +330,31 @@ def test_utilisation_is_a_share_by_every_convention(kind):
     assert 0 < time.mfu < 1
     assert time.mfu <= time.mfu_whole_attention
     assert 0 < time.mfu_6n < 1
+
+
+# Published runs
+
+
+def test_published_steps_are_predicted_as_closely_as_promised():
+    # 2026-11-29: median errors of dense and expert models 6 % and 18 %; 8 % and 18 % for a model left out of the fit,
+    # 10 % and 21 % for a source left out.
+    figures = step_time.run(OWN_FOLDER / "step_time.json")
+    assert figures["predicted"] >= 0.85
+    assert figures["lomo_dense_median_error"] <= 0.12
+    assert figures["lomo_moe_median_error"] <= 0.22
+    assert figures["loso_dense_median_error"] <= 0.15
+    assert figures["loso_moe_median_error"] <= 0.27
+    assert figures["pair_concordance"] >= 0.85
+
+
+def test_a_whole_fit_would_not_move_the_catalog():
+    runs = step_time.runs_to_fit(OWN_FOLDER / "step_time.json")
+    around = step_time_fit.sensitivities(runs, step_time_fit.catalog_logs())
+    assert step_time_fit.improved(around) == pytest.approx(step_time_fit.catalog_logs(), abs=0.05)
+
+
+def test_a_file_without_published_runs_is_refused(tmp_path):
+    path = tmp_path / "empty.json"
+    path.write_text("{}", encoding="utf-8")
+    with pytest.raises(BadCallError, match="no list 'configs'"):
+        step_time.run(path)

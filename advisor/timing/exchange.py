@@ -27,9 +27,9 @@ def tensor_experts(n_p, T, h, w, tp, etp, k, u_t, W_t, eta_w, tau_l, xi_t):
 
 
 @term("exchange.experts_sent", source="deepseek-v3-2024 §3.2.2")
-def experts(n_p, T, h, k, w, tp, ep, n_o, u_k, W_f, W_o, eta_w, tau_l):
-    """Dispatch and combine: copies inside the fast domain, and those that leave it, one copy a domain."""
-    return n_p * (2 * T / tp * h * w * (k * (ep - 1) / ep / W_f + n_o / W_o) / eta_w + 2 * u_k * tau_l)
+def experts(n_p, T, h, k, i_e, w, tp, ep, n_o, u_k, W_f, W_o, eta_w, tau_l):
+    """Dispatch and combine of the busiest rank: copies inside the fast domain; those that leave it, one a domain."""
+    return n_p * (2 * T / tp * h * w * i_e * (k * (ep - 1) / ep / W_f + n_o / W_o) / eta_w + 2 * u_k * tau_l)
 
 
 @term("exchange.experts", source="megablocks-2022 §5", schedule=ONE_WAY)
@@ -126,9 +126,9 @@ def replicas(n_p, G_t, G_r, G_h, G_b, G_e, tp, ep, etp, z_g, y_g, n_r, w_d, W_r,
 
 
 @term("exchange.gather", source="pytorch-fsdp-2023 §3.3")
-def gather_waits(t_x, t_g, xi_d):
-    """Gathering runs ahead of computing; what computing cannot hide is waited for, and a share always is."""
-    return maximum(t_x - t_g, xi_d * t_x)
+def gather_waits(t_x, t_g, u_w, xi_d):
+    """Gathering runs ahead of computing, unless a unit is too large for that; a share is always waited for."""
+    return maximum(t_x - (1 - u_w) * t_g, xi_d * t_x)
 
 
 @term("exchange.reduce", source="korthikanti-2022 §4")

@@ -165,7 +165,7 @@ def pair_concordance(predicted: Sequence[Published], errors: Sequence[Comparison
 
 
 def _job(row: Mapping[str, Any]) -> tuple[Any, ...]:
-    names = ("source", "model", "gpu_type", "num_gpus", "seq_len", "gbs", "precision", "framework", "task")
+    names = ("model", "gpu_type", "num_gpus", "seq_len", "gbs", "precision", "framework", "task")
     return tuple(row.get(name) for name in names)
 
 
