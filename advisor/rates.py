@@ -137,16 +137,16 @@ def _outside(place: Place) -> Number:
     return at_most(routed * (1 - inside / ranks), at_least(ranks / inside - 1, 0))
 
 
-def _units(place: Place) -> Number:
-    """FSDP gathers a layer at once, DeepSpeed matrix by matrix."""
-    matrices = 7 if place.model.ffn is None or place.model.ffn.gated else 4
-    return place.layers * (matrices if place.case.training.framework == "deepspeed" else 1)
-
-
 def _too_large(place: Place) -> Number:
     """A matrix larger than the framework's gather bucket is not fetched ahead; without a bucket every layer is."""
     bucket = find_framework(place.case.training.framework).gather_bucket_elements
     return choose(place.largest_matrix > bucket, 1, 0) if bucket else 0
+
+
+def _units(place: Place) -> Number:
+    """A layer at once, or matrix by matrix where a matrix is too large to be gathered with others."""
+    matrices = 7 if place.model.ffn is None or place.model.ffn.gated else 4
+    return place.layers * choose(_too_large(place) > 0, matrices, 1)
 
 
 def in_use(case: Case, shares: Mapping[str, Number]) -> dict[str, Number]:
@@ -223,7 +223,7 @@ ROWS: tuple[Row, ...] = (
     ("eta_w", "share of a link that collectives reach", "1", _fitted("eta_w")),
     ("xi_t", "share of tensor-parallel exchange that waits", "1", _fitted("xi_t")),
     ("xi_e", "share of expert exchange that waits", "1", _fitted("xi_e")),
-    ("xi_d", "share of data-parallel exchange that waits even when there is room to hide it", "1", _fitted("xi_d")),
+    ("xi_d", "share of an exchange that waits even where computing could hide it", "1", _fitted("xi_d")),
     ("n_0", "tokens that a matrix multiplication costs beyond its own", "1", _fitted("n_0")),
     ("tau_d", "host time to launch one pass over a dense layer", "s", _fitted("tau_d")),
     ("tau_e", "host time to launch one pass over an expert layer", "s", _fitted("tau_e")),

@@ -219,6 +219,12 @@ def test_counting_masked_scores_doubles_attention():
     assert whole - masked == pytest.approx(scores)
 
 
+def test_model_flop_do_not_depend_on_the_kernel():
+    flash, eager = (case(**SEVENTY | {"attention": kernel}) for kernel in ("flash", "eager"))
+    assert model_flops_per_token(eager) == model_flops_per_token(flash)
+    assert timing.step_time(eager).seconds > timing.step_time(flash).seconds
+
+
 def test_a_sliding_window_saves_scores():
     whole = case(model="gemma-2-9b", hardware="1x8 H100-80GB", sequence_length=8192)
     one_layer = 2 * 16 * (256 + 256)
@@ -289,8 +295,16 @@ def test_a_rack_scale_domain_keeps_experts_off_the_network():
 
 def test_a_ring_waits_only_where_attention_is_shorter_than_its_exchange():
     job = {"model": "llama-3-8b", "hardware": "1x8 H100-80GB", "framework": "megatron", "context_parallel": 8}
-    assert part("exchange.context", sequence_length=524_288, **job) == 0
-    assert part("exchange.context", sequence_length=2_048, **job) > 0
+    waits = {length: part("exchange.context", sequence_length=length, **job) for length in (2_048, 524_288)}
+    sent = {length: part("exchange.context_sent", sequence_length=length, **job) for length in waits}
+    assert waits[524_288] == pytest.approx(efficiencies()["xi_d"] * sent[524_288])
+    assert waits[2_048] > efficiencies()["xi_d"] * sent[2_048]
+
+
+def test_context_parallel_is_never_free_beside_data_parallel():
+    job = {"model": "llama-3-8b", "hardware": "1x8 H100-80GB", "framework": "megatron", "sequence_length": 8192}
+    divided = {"context_parallel": 2, "micro_batch": 2}
+    assert seconds(global_batch=64, **job | divided) > seconds(global_batch=64, micro_batch=1, **job)
 
 
 # Rates and answers

@@ -66,9 +66,9 @@ def context_heads(n_p, T, a, g, d, d_v, w, tp, cp, W_c, eta_w):
 
 
 @term("exchange.context", source="ring-attention-2023 §3", context="ring")
-def context_ring_waits(t_x, t_w):
-    """A ring hides behind the attention it feeds."""
-    return maximum(t_x - t_w, 0)
+def context_ring_waits(t_x, t_w, xi_d):
+    """A ring hides behind the attention it feeds; a share is always waited for."""
+    return maximum(t_x - t_w, xi_d * t_x)
 
 
 @term("exchange.context", source="llama3-2024 §3.3.2", context=("all_gather", "ulysses"))

@@ -9,6 +9,7 @@ from advisor.methods import ADAPTER_METHODS
 from advisor.timing.job import Job
 from advisor.timing.lines import Line
 from advisor.timing.stage import StageTime, slowest_stage
+from advisor.timing.work import attention_scores
 from advisor.types.case import Case
 
 
@@ -120,5 +121,10 @@ def model_flops_per_token(case: Case, *, whole_attention: bool = False) -> float
     values = Job(case, case.layout, {"n_k": case.training.sequence_length} if whole_attention else {}).values
     layers, moe = case.model.layers, len(case.model.moe_layers)
     routed = values["k"] * values["F_e"] + values["F_s"] if moe else 0
-    forward = layers * (values["F_a"] + values["F_k"]) + (layers - moe) * values["F_f"] + moe * routed + values["F_v"]
+    forward = (
+        layers * (values["F_a"] + attention_scores(values))
+        + (layers - moe) * values["F_f"]
+        + moe * routed
+        + values["F_v"]
+    )
     return float(forward * (2 if case.training.method in ADAPTER_METHODS else 3))
