@@ -11,6 +11,7 @@ from advisor.estimate import Breakdown, Line, StageBreakdown, estimate
 from advisor.formula import number_text
 from advisor.placement import Place
 from advisor.symbols import GLOSSARY
+from advisor.timing import time_answer
 from advisor.types.answers import (
     Activations,
     Binding,
@@ -22,7 +23,6 @@ from advisor.types.answers import (
     StageValue,
     SymbolValue,
     TermValue,
-    Time,
     Verdict,
 )
 from advisor.types.case import Case, Layout
@@ -65,7 +65,7 @@ def describe(breakdown: Breakdown) -> MemoryAnswer:
         phases=_phases(binding),
         parameters=_parameters(case, binding),
         host=_host(breakdown),
-        time=Time(note="the timing model comes with the planner; memory needs none"),
+        time=time_answer(case),
         layout=case.layout,
         assumptions=certainty.with_flips(breakdown, fits=fits) if full else case.assumptions,
         warnings=(*case.warnings, *certainty.measured_warnings(breakdown)),

@@ -52,3 +52,17 @@ def whole_quotient(numerator: Number, denominator: Number) -> Number:
 def rounded_up(numerator: Number, denominator: Number) -> Number:
     """The quotient rounded up; ints stay ints."""
     return -(-numerator // denominator)
+
+
+def whole_number(amount: Number) -> Number:
+    """The nearest whole number; an int for one case."""
+    if isinstance(amount, (int, float)):
+        return round(amount)
+    import numpy as np  # noqa: PLC0415 - columns, and fractions, which round to ints of their own
+
+    return np.round(amount) if isinstance(amount, np.ndarray) else round(amount)
+
+
+def nowhere(condition: Number) -> bool:
+    """Whether a condition, or all of a column of them, is 0."""
+    return not condition if isinstance(condition, (bool, int)) else not condition.any()

@@ -1,25 +1,21 @@
-"""Case → breakdown: select the terms, evaluate them per stage and phase, take the peak on the worst rank.
-
-``estimate`` answers one case with ints and formulas; ``judge`` evaluates the same terms over columns of layouts.
-"""
+"""Case → breakdown: select the terms, evaluate them per stage and phase, take the peak on the worst rank."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from functools import cached_property, reduce
+from functools import cached_property
 from typing import Any
 
 from advisor import phases
 from advisor.choices import choices
-from advisor.columnwise import Number, at_least, at_most
+from advisor.columnwise import Number
 from advisor.formula import Term
 from advisor.placement import Place
 from advisor.presence import Presence, checkpoint_presence, layer_presence, outer_presence, selected_presence
 from advisor.symbols import Values
 from advisor.terms import select
 from advisor.types.case import Case
-from advisor.types.columns import Columns
 
 
 @dataclass(frozen=True)
@@ -160,16 +156,16 @@ def usable_bytes(case: Case) -> int:
 
 def estimate(case: Case) -> Breakdown:
     """Every stage's memory, term by term."""
-    shared = _layer_values(case, case.layout)
+    shared = layer_values(case, case.layout)
     stages = tuple(
-        StageBreakdown(place, tuple(_lines(place, shared)))
+        StageBreakdown(place, (*outer_lines(place), *layer_lines(place, shared)))
         for place in (Place(case, case.layout, stage) for stage in range(case.layout.pipeline_parallel))
     )
     return Breakdown(case, stages)
 
 
 @dataclass(frozen=True)
-class _GroupValues:
+class GroupValues:
     """What one layer of a group keeps, slot by slot; the same on every stage."""
 
     terms: Mapping[str, Term]
@@ -177,15 +173,16 @@ class _GroupValues:
     amounts: Mapping[str, Number]
 
 
-def _layer_values(case: Case, layout: Any) -> Mapping[Any, _GroupValues]:
+def layer_values(case: Case, layout: Any) -> Mapping[Any, GroupValues]:
+    """What a layer of each group keeps with one layout, or with columns of them."""
     base = Place(case, layout)
-    found: dict[Any, _GroupValues] = {}
+    found: dict[Any, GroupValues] = {}
     for group, _ in base.tables.groups:
         values = Values(Place(case, layout, 0, group))
         terms = select(choices(case, masked=group.masked) | group.choices)
         slots = (*phases.LAYER_SLOTS, *phases.WORKING_SLOTS, *phases.CHECKPOINT_SLOTS)
         wanted = {slot: terms[slot] for slot in slots if slot in terms}
-        found[group] = _GroupValues(wanted, values, {slot: whole_bytes(term(values)) for slot, term in wanted.items()})
+        found[group] = GroupValues(wanted, values, {slot: whole_bytes(term(values)) for slot, term in wanted.items()})
     return found
 
 
@@ -198,12 +195,17 @@ def whole_bytes(amount: Number) -> Number:
     return np.round(amount)
 
 
-def _lines(place: Place, layers: Mapping[Any, _GroupValues]) -> Iterator[Line]:
+def outer_lines(place: Place) -> Iterator[Line]:
+    """The slots of a stage outside its layers."""
     terms = select(choices(place.case) | {"ffn_kind": "none"})
     values = Values(place)
     for slot, presence in outer_presence(place).items():
         if slot in terms:
             yield Line(terms[slot], values, whole_bytes(terms[slot](values)), presence)
+
+
+def layer_lines(place: Place, layers: Mapping[Any, GroupValues]) -> Iterator[Line]:
+    """The slots of a stage's layers, group by group, and what recompute keeps of them. Counts are whole."""
     for group, sums in place.tables.groups:
         held = layers[group]
         for slot, presence in layer_presence(place, sums).items():
@@ -212,7 +214,7 @@ def _lines(place: Place, layers: Mapping[Any, _GroupValues]) -> Iterator[Line]:
     yield from _checkpoint_lines(place, layers)
 
 
-def _checkpoint_lines(place: Place, layers: Mapping[Any, _GroupValues]) -> Iterator[Line]:
+def _checkpoint_lines(place: Place, layers: Mapping[Any, GroupValues]) -> Iterator[Line]:
     """The kept inputs, once: every group's layers have inputs of the same size."""
     held = next(iter(layers.values()), None)
     if held is None:
@@ -220,84 +222,3 @@ def _checkpoint_lines(place: Place, layers: Mapping[Any, _GroupValues]) -> Itera
     for slot, alive in (("checkpoint.input", checkpoint_presence), ("checkpoint.selected", selected_presence)):
         if slot in held.terms:
             yield Line(held.terms[slot], held.values, held.amounts[slot], alive(place))
-
-
-# --- columns ----------------------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class Judged:
-    """Peaks of many layouts, on each one's worst rank; host and NVMe bytes per node."""
-
-    peak_bytes: Any
-    reserved_bytes: Any
-    usable_bytes: int
-    host_bytes: Any
-    nvme_bytes: Any
-
-
-#: Rows evaluated at once: the working arrays of a chunk stay in the processor's cache.
-CHUNK_ROWS = 8192
-
-
-def judge(case: Case, columns: Columns) -> Judged:
-    """Peak bytes of every layout in the columns, by the same terms as ``estimate``.
-
-    Only stages that can bind are evaluated; see ``_binding_stages``.
-    """
-    import numpy as np  # noqa: PLC0415 - a single estimate needs no numpy
-
-    starts = range(0, len(columns), CHUNK_ROWS)
-    chunks = [_judge_chunk(case, columns.take(slice(start, start + CHUNK_ROWS))) for start in starts]
-    figures = (np.concatenate(parts) for parts in zip(*chunks, strict=True)) if chunks else [np.zeros(0)] * 4
-    peak, pooled, host, nvme = figures
-    reserved = np.round(pooled * (1 + case.training.fragmentation))
-    ranks = case.cluster.gpus_per_node
-    return Judged(peak, reserved, usable_bytes(case), host * ranks, nvme * ranks)
-
-
-def _judge_chunk(case: Case, columns: Columns) -> tuple[Any, ...]:
-    """Peak, pools, host and NVMe bytes of each layout's worst stage."""
-    layers = _layer_values(case, columns)
-    stages = [_stage_totals(Place(case, columns, stage), layers) for stage in _binding_stages(case, columns)]
-    return tuple(reduce(at_least, figures) for figures in zip(*stages, strict=True))
-
-
-def _binding_stages(case: Case, columns: Columns) -> list[Any]:
-    """Stages, one column each, among which the highest peak lies.
-
-    Later stages hold fewer micro-batches, so of stages with equal layers the first binds: stage 0 (embedding), stage
-    1, the first with a layer more than the others, the first whose layers all route, and the last (head).
-    """
-    pp = columns.pipeline_parallel
-    last = pp - 1
-    fuller = at_most(last - case.model.layers % pp, last)
-    stages = [last * 0, at_most(last * 0 + 1, last), fuller, last]
-    if case.model.moe_layers and case.model.moe_layers[0] > 0:
-        per_stage = at_least(case.model.layers // pp, 1)
-        routing = at_most(-(-case.model.moe_layers[0] // per_stage), last)
-        stages += [routing, at_least(routing, fuller)]
-    return stages
-
-
-def _stage_totals(place: Place, layers: Mapping[Any, _GroupValues]) -> tuple[Any, Any, Any, Any]:
-    import numpy as np  # noqa: PLC0415
-
-    totals: dict[str, Any] = {}
-    shards: dict[str, Any] = {}
-    apart = reduces_on_own_stream(place.case)
-    for line in _lines(place, layers):
-        for phase, count in line.presence.items():
-            if not (isinstance(count, int) and count == 0):
-                amount = np.round(line.amount * count)
-                totals[phase] = totals.get(phase, 0.0) + amount
-                if apart and line.term.slot in phases.GRADIENT_SHARDS:
-                    shards[phase] = shards.get(phase, 0.0) + amount
-    rows = {phase: np.broadcast_to(np.asarray(total), len(place.layout)) for phase, total in totals.items()}
-    nothing = np.zeros(len(place.layout))
-    peak = np.maximum.reduce([rows[phase] for phase in phases.PHASES if phase in rows])
-    pooled = peak
-    if shards:
-        rest = np.maximum.reduce([rows[phase] - shards.get(phase, 0.0) for phase in phases.PHASES if phase in rows])
-        pooled = rest + np.maximum.reduce([np.broadcast_to(held, len(nothing)) for held in shards.values()])
-    return peak, pooled, rows.get(phases.HOST, nothing), rows.get(phases.NVME, nothing)

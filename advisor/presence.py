@@ -7,8 +7,9 @@ tensors while it is differentiated. Memory at an instant is the sum over slots o
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
-from advisor.columnwise import Number, at_least, at_most, choose, pick, rounded_up
+from advisor.columnwise import Number, at_least, at_most, choose, nowhere, pick, rounded_up, whole_number
 from advisor.phases import (
     BACKWARD,
     EMBEDDING,
@@ -30,7 +31,14 @@ from advisor.phases import (
     UP_TO_LAST,
 )
 from advisor.placement import Place
-from advisor.recompute import keeps, policy_is, recomputed_layers, segment_layers, selects_operators
+from advisor.recompute import (
+    keeping_policies,
+    policy_is,
+    recomputed_layers,
+    segment_layers,
+    selects_operators,
+    under_own_policy,
+)
 from advisor.types.case import Case
 from advisor.types.columns import OFFLOAD_TARGETS
 
@@ -179,14 +187,17 @@ def _bucket_phases(place: Place) -> dict[str, Number]:
 
 
 def layer_presence(place: Place, sums: tuple[int, ...]) -> Mapping[str, Presence]:
-    """For each slot of one group of layers, given as running sums: how often it counts in each phase."""
+    """For each slot of one group of layers, given as running sums: how often it counts in each phase.
+
+    Counts are whole, and slots that count alike share one table: their bytes may be added up first.
+    """
     recomputed, segment = recomputed_layers(place), segment_layers(place)
     whole = pick(sums, place.end_layer) - pick(sums, place.first_layer + recomputed)
     predictors = place.predictors * (sums[-1] - sums[-2])
-    made = place.in_flight * whole + predictors * choose(recomputed == place.layers, 0, 1)
+    made = whole_number(place.in_flight * whole) + predictors * choose(recomputed == place.layers, 0, 1)
     held = _on_gpu(place, made)
-    last = pick(sums, place.end_layer) - pick(sums, at_least(place.end_layer - 1, place.first_layer))
-    first = pick(sums, at_most(place.first_layer + 1, place.end_layer)) - pick(sums, place.first_layer)
+    last = pick(sums, place.end_layer) - pick(sums, place.end_layer - 1)
+    first = pick(sums, place.first_layer + 1) - pick(sums, place.first_layer)
     all_recomputed = choose(recomputed == place.layers, 1, 0)
     last_segment = all_recomputed * (
         pick(sums, place.end_layer) - pick(sums, at_least(place.end_layer - segment, place.first_layer))
@@ -195,16 +206,17 @@ def layer_presence(place: Place, sums: tuple[int, ...]) -> Mapping[str, Presence
     first_segment_end = at_most(place.first_layer + segment, place.end_layer)
     first_segment = first_recomputed * (pick(sums, first_segment_end) - pick(sums, place.first_layer))
     at_first = choose(first_recomputed == 1, first_segment, first)
-    variants: dict[tuple[Number, bool], Presence] = {}
+    again = last * (1 - all_recomputed)
+    variants: dict[tuple[Any, bool], Presence] = {}
 
     def alive(kept: Number, freed: bool) -> Presence:
         """Slots that are kept and freed alike share one table."""
-        again = last * (1 - kept) * (1 - all_recomputed)
-        at_last = held * kept + last_segment + again
+        before = held if isinstance(kept, int) and kept == 1 else held * kept
+        at_last = before + last_segment + again * (1 - kept)
         return {
-            FORWARD: held * kept,
-            LOSS: held * kept,
-            HEAD: held * kept,
+            FORWARD: before,
+            LOSS: before,
+            HEAD: before,
             LAST_FFN: at_last,
             LAST_ATTENTION: at_last - freed * last,
             FIRST_FFN: at_first,
@@ -214,9 +226,10 @@ def layer_presence(place: Place, sums: tuple[int, ...]) -> Mapping[str, Presence
 
     presence: dict[str, Presence] = {}
     for slot in LAYER_SLOTS:
-        kept, freed = keeps(place, slot), slot in FEED_FORWARD_SLOTS
-        key = (kept if isinstance(kept, int) else slot, freed)
-        presence[slot] = variants.get(key) or variants.setdefault(key, alive(kept, freed))
+        kept, freed = keeping_policies(place, slot), slot in FEED_FORWARD_SLOTS
+        if (kept, freed) not in variants:
+            variants[kept, freed] = alive(under_own_policy(place, kept), freed)
+        presence[slot] = variants[kept, freed]
     presence["working.ffn"] = {LAST_FFN: last, FIRST_FFN: first}
     presence["working.attention"] = {LAST_ATTENTION: last, FIRST_ATTENTION: first}
     return presence
@@ -228,7 +241,8 @@ LAYERS_ON_THE_WAY = 2
 
 def _on_gpu(place: Place, held: Number) -> Number:
     """Layer-micro-batches on the GPU: with activation offload, those in use and on their way."""
-    return choose(offloads(place, "activations"), at_most(held, LAYERS_ON_THE_WAY), held)
+    away = offloads(place, "activations")
+    return held if nowhere(away) else choose(away, at_most(held, LAYERS_ON_THE_WAY), held)
 
 
 def selected_presence(place: Place) -> Presence:
@@ -241,7 +255,7 @@ def checkpoint_presence(place: Place) -> Presence:
     """Layer inputs that whole-layer recompute keeps."""
     recomputed = recomputed_layers(place)
     checkpoints = rounded_up(recomputed, segment_layers(place))
-    made = place.in_flight * checkpoints + place.predictors * choose(recomputed == place.layers, 1, 0)
+    made = whole_number(place.in_flight * checkpoints) + place.predictors * choose(recomputed == place.layers, 1, 0)
     on_gpu = _on_gpu(place, made)
     held = dict.fromkeys(UP_TO_LAST, on_gpu) | {HOST: made - on_gpu}
     return held | dict.fromkeys((FIRST_FFN, FIRST_ATTENTION), choose(checkpoints > 0, 1, 0))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import cache
 
-from advisor.columnwise import Number, at_most, choose
+from advisor.columnwise import Number, at_most, choose, pick
 from advisor.phases import MODULE_SLOTS
 from advisor.placement import Place
 from advisor.types.case import Case
@@ -54,16 +54,32 @@ def _whole_root(layers: Number) -> Number:
     return np.ceil(np.sqrt(layers))
 
 
+def keeping_policies(place: Place, slot: str) -> tuple[int, ...]:
+    """For each recompute policy 1 where it keeps the slot in every layer it does not recompute whole, else 0.
+
+    For one layout only its own policy is told.
+    """
+    policy, modules = place.layout.recompute, place.case.layout.recompute_modules
+    if isinstance(policy, str):
+        return (0 if slot in dropped_slots(policy, place.layout.recompute_modules) else 1,)
+    return _keeping(slot, modules)
+
+
+@cache
+def _keeping(slot: str, modules: tuple[str, ...]) -> tuple[int, ...]:
+    return tuple(0 if slot in dropped_slots(name, modules) else 1 for name in RECOMPUTE_POLICIES)
+
+
+def under_own_policy(place: Place, policies: tuple[int, ...]) -> Number:
+    """What ``keeping_policies`` told, for the layout's own policy."""
+    if len(policies) == 1:
+        return policies[0]
+    return 1 if all(policies) else pick(policies, place.layout.recompute)
+
+
 def keeps(place: Place, slot: str) -> Number:
     """1 where the policy keeps the slot in every layer it does not recompute whole, 0 where it is recomputed."""
-    policy = place.layout.recompute
-    if isinstance(policy, str):
-        return 0 if slot in dropped_slots(policy, place.layout.recompute_modules) else 1
-    import numpy as np  # noqa: PLC0415
-
-    modules = place.case.layout.recompute_modules
-    table = np.asarray([0.0 if slot in dropped_slots(name, modules) else 1.0 for name in RECOMPUTE_POLICIES])
-    return table[policy.astype(np.int64)]
+    return under_own_policy(place, keeping_policies(place, slot))
 
 
 @cache

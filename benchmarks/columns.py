@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 
 from advisor.choices import choices
-from advisor.estimate import CHUNK_ROWS, estimate, judge
+from advisor.estimate import estimate
+from advisor.judge import CHUNK_ROWS, judge
 from advisor.phases import LAYER_SLOTS
 from advisor.placement import Place
 from advisor.resolve import resolve

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from advisor import estimate, phases, presence
+from advisor.judge import judge
 from advisor.placement import Place
 from advisor.symbols import GLOSSARY, Values
 from advisor.terms import SLOTS, TERMS, select
@@ -184,7 +185,7 @@ def _columns_of(layouts):
 @pytest.mark.parametrize("kind", [kind for kind in KINDS if not {"recompute_every"} & set(KINDS[kind])])
 def test_columns_give_the_same_bytes_as_one_case(kind):
     one = case(**KINDS[kind])
-    judged = estimate.judge(one, _columns_of([one.layout] * 3))
+    judged = judge(one, _columns_of([one.layout] * 3))
     breakdown = estimate.estimate(one)
     assert judged.peak_bytes.tolist() == [breakdown.peak_bytes] * 3
     assert judged.reserved_bytes.tolist() == [breakdown.reserved_bytes] * 3

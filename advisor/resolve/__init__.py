@@ -65,11 +65,8 @@ _SEEN_ELSEWHERE = ("model", "hf_config", "architecture", "profile", "detail")
 
 
 _UNMODELLED: Mapping[str, str] = {
-    "distribute_checkpoints": "checkpoints divided by tensor parallel are not counted yet",
     "images_per_sample": "image tokens and vision activations are not counted yet",
     "tokens_per_image": "image tokens are not counted yet",
-    "train_tokens": "no step time is computed yet, so no days and no cost",
-    "price_per_gpu_hour": "no step time is computed yet, so no cost",
     "profile": "only profile=exact is computed yet",
 }
 
@@ -104,8 +101,10 @@ def _warn(ledger: Ledger, model: ModelArchitecture, training: Training, cluster:
             f"sequence_length {training.sequence_length:,} is beyond the {model.max_positions:,} positions that "
             f"{model.name} was made for: memory is computed, quality is not promised"
         )
-    if model.mtp_layers:
-        ledger.warnings.append(f"{model.name}'s {model.mtp_layers} multi-token-prediction module(s) are not counted")
+    if model.mtp_layers and training.framework not in ("megatron", "megatron_fsdp"):
+        ledger.warnings.append(
+            f"{model.name}'s {model.mtp_layers} multi-token-prediction module(s) are not counted outside Megatron"
+        )
     if not model.exact:
         ledger.warnings.append(
             "the model's shapes are a best effort: " + "; ".join(model.notes or ("see describe_model",))

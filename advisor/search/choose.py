@@ -15,7 +15,7 @@ from advisor.types.case import Case, Layout
 
 if TYPE_CHECKING:
     from advisor.constraints.rules import Ladder, Rung
-    from advisor.estimate import Judged
+    from advisor.judge import Judged
     from advisor.types.columns import Columns
 
 
@@ -144,7 +144,7 @@ def _chosen(case: Case, best: list[Pick | None], ladder: Ladder, *, strict: bool
 
 def _judged(case: Case, rung: Rung, ladder: Ladder, limit: int) -> Rows:
     """All legal layouts of a rung with their memory and cost."""
-    from advisor.estimate import judge  # noqa: PLC0415
+    from advisor.judge import judge  # noqa: PLC0415
 
     choices = [choice for choice in rung.choices if case.policy.law in choice.laws]
     columns = columns_of(case, choices, ladder)

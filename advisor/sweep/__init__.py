@@ -38,7 +38,7 @@ def explore(request: ExploreArguments, *, allow_paths: bool) -> ExploreAnswer:
         refused_because=dict(swept.refused.most_common(MOST_REASONS)),
         fitting=int(table["fits"].sum()),
         complete=swept.complete,
-        pareto=rows.rows_of(table, rows.pareto(table, "tokens_per_s")) if "tokens_per_s" in table else (),
+        pareto=rows.rows_of(table, rows.pareto(table, "tokens_per_s")),
         turning_points=rows.turning_points(swept, axes),
         seconds=round(time.perf_counter() - started, 3),
         warnings=swept.warnings,

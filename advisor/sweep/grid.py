@@ -14,10 +14,11 @@ import numpy as np
 from advisor import certainty
 from advisor.constraints.legality import broken_rows
 from advisor.errors import AdvisorError
-from advisor.estimate import judge
+from advisor.judge import judge
 from advisor.resolve import resolve
 from advisor.search.choose import limit_bytes
 from advisor.sweep.axes import Axes
+from advisor.timing import step_seconds
 from advisor.types.arguments import CaseArguments
 from advisor.types.case import Case, Layout
 from advisor.types.columns import OFFLOAD_TARGETS, RECOMPUTE_POLICIES, Columns
@@ -31,7 +32,10 @@ INNER = (
 PLAIN_POLICIES = ("none", "near_free", "selective", "full")
 COLUMNS = tuple(column.name for column in fields(Columns))
 VERDICTS = np.asarray(("comfortable", "fits", "tight", "does_not_fit"))
-RESULTS = ("peak_bytes", "reserved_bytes", "margin_bytes", "host_bytes_per_node", "verdict", "fits")
+RESULTS = (
+    "peak_bytes", "reserved_bytes", "margin_bytes", "host_bytes_per_node", "verdict", "fits", "step_time_s",
+    "tokens_per_s",
+)  # fmt: skip
 NO_WHOLE_BATCH = "the global batch is no multiple of micro-batch times data parallel"
 
 Table = Mapping[str, Any]
@@ -202,6 +206,8 @@ def _results(case: Case, columns: Columns) -> Table:
     judged = judge(case, columns)
     usable, limit, reserved = judged.usable_bytes, limit_bytes(case, judged.usable_bytes), judged.reserved_bytes
     excess = certainty.BANDS[certainty.evidence(case)][1]
+    seconds = step_seconds(case, columns)
+    sequences = columns.micro_batch * columns.gradient_accumulation * columns.data_parallel
     least = np.round(judged.peak_bytes * (1 + case.training.fragmentation))
     grade = (reserved * (1 + excess) > limit) * 1 + (reserved > limit) * 1 + (least > usable) * 1
     return {
@@ -211,4 +217,6 @@ def _results(case: Case, columns: Columns) -> Table:
         "host_bytes_per_node": judged.host_bytes,
         "verdict": VERDICTS[grade],
         "fits": reserved <= limit,
+        "step_time_s": seconds,
+        "tokens_per_s": sequences * case.training.sequence_length / seconds,
     }

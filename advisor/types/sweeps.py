@@ -77,7 +77,7 @@ class ExploreArguments(Value):
         default=None, max_length=1000, description="keep rows: 'fits and tensor_parallel <= 4', 'margin_bytes > 4e9'"
     )
     sort: str | None = Field(
-        default=None, max_length=60, description="a column, with - before it for descending; -tokens_per_s when absent"
+        default=None, max_length=60, description="a column, with - before it for descending; fitting and fast first when absent"
     )
     limit: int | None = Field(default=None, ge=1, le=10_000, description="rows shown; 20 when absent")
     budget_s: float | None = Field(default=None, gt=0, le=300, description="seconds to spend; 20 when absent")
