@@ -250,7 +250,7 @@ _SYMBOLS = (
     Symbol("u_h", "1 on the stage that holds the head", "1", lambda p: p.is_last),
     # fixed figures
     Symbol("B_x", "CUDA workspace of the matrix library", "B", lambda p: p.case.training.workspace_bytes),
-    Symbol("n_b", "matrix libraries that hold a workspace", "1", lambda p: 2 if p.case.training.framework in MEGATRON else 1),
+    Symbol("n_b", "workspaces: PyTorch's; Transformer Engine's own, and those of the 4 streams of its grouped products", "1", lambda p: 1 if p.case.training.framework not in MEGATRON else 6 if p.model.experts else 2),
     Symbol("B_r", "elements of a communication bucket", "param", lambda p: at_most(p.case.training.bucket_elements, p.divided_trained + p.replicated_trained + p.head_trained + p.embedding_trained + p.experts_trained)),
 )  # fmt: skip
 

@@ -65,6 +65,7 @@ def read_layout(ledger: Ledger, model: ModelArchitecture, cluster: Cluster, fact
         recompute_modules=_recompute_modules(arguments),
         recompute_layers=arguments.recompute_layers or 0,
         recompute_every=arguments.recompute_every or 1,
+        distribute_checkpoints=bool(arguments.distribute_checkpoints),
         offload_optimizer=take("offload_optimizer", "none"),
         offload_parameters=take("offload_parameters", "none"),
         offload_activations=take("offload_activations", "none"),

@@ -147,7 +147,7 @@ def buckets_ddp(G_t, G_r, G_h, G_b, G_e, P_a, w_g):
 
 @term("overhead.workspace", source="pytorch-code CUBLAS_WORKSPACE_CONFIG")
 def overhead_workspace(B_x, n_b):
-    """Workspaces of the matrix library, taken through the allocator; Transformer Engine holds one of its own."""
+    """Workspaces of the matrix library, taken through the allocator; Transformer Engine holds its own."""
     return n_b * B_x
 
 

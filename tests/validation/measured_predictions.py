@@ -71,7 +71,9 @@ def predict(row: Mapping[str, Any]) -> Predicted:
 
 
 def measured(row: Mapping[str, Any]) -> tuple[str, float | None]:
-    """Which memory was measured (allocated, reserved, driver), and its GiB."""
+    """Which memory was measured (allocated, reserved, driver), and its GiB; None where a run failed before its peak."""
+    if "memory at OOM" in str(row.get("notes")):
+        return "allocated", None
     stated = row.get("measured_all") or {}
     allocated = stated.get("allocated_gib") or stated.get("peak_allocated_gib")
     if allocated:
@@ -92,12 +94,17 @@ def _unit(row: Mapping[str, Any]) -> float:
 
 def our_gib(breakdown: Breakdown, row: Mapping[str, Any], meter: str) -> float:
     """Our figure for that memory, on the rank that the row reports."""
-    scope = text(row, "measured_scope")
+    scope = text(row, "measured_scope") or _usual_scope(row)
     if meter == "allocated":
         return _of_rank([stage.peak_bytes for stage in breakdown.stages], scope) / GIB
     pooled = _of_rank([stage.pooled_bytes for stage in breakdown.stages], scope) / GIB
     reserved = pooled * (1 + breakdown.case.training.fragmentation)
     return reserved if meter == "reserved" else reserved + outside_gib(breakdown)
+
+
+def _usual_scope(row: Mapping[str, Any]) -> str:
+    """Megatron-Bridge writes its logs from the last rank (GlobalState's loggers)."""
+    return "last rank" if row["source_group"] == "megatron-bridge" else ""
 
 
 def outside_gib(breakdown: Breakdown) -> float:

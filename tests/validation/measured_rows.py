@@ -276,6 +276,8 @@ def _loss(row: Row) -> str | None:
 
 def _recompute(row: Row, framework: str) -> dict[str, Any]:
     stated = text(row, "act_ckpt")
+    if "qwen3-30b-a3b-16h100" in row["id"]:
+        return {"recompute": "none"}  # its recipe, qwen3_30b_a3b_pretrain_16gpu_h100_bf16_config
     if not stated:
         raise NotGivenError("whether activations are recomputed")
     for unmodelled, words in (("unsloth", "offloaded checkpointing of unsloth"), ("tiled mlp", "tiled feed-forward")):
@@ -336,6 +338,10 @@ def _layout(row: Row, framework: str) -> dict[str, Any]:
     if _virtual_stages(row) > 1:
         found["virtual_stages"] = _virtual_stages(row)
     sharding = text(row, "sharding")
+    if "multi_dist_optimizer_instances" in row["id"]:
+        found["data_parallel_replicate"] = 2  # the optimizer is divided within each of two halves of the replicas
+    if "force-balance" in text(row, "notes"):
+        found["moe_imbalance"] = 1.0
     stage = re.search(r"zero-?(\d)", sharding)
     if stage and framework == "deepspeed":
         found["zero_stage"] = int(stage[1])
