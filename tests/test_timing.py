@@ -301,6 +301,18 @@ def test_a_ring_waits_only_where_attention_is_shorter_than_its_exchange():
     assert waits[2_048] > efficiencies()["xi_d"] * sent[2_048]
 
 
+def test_gradients_that_wait_for_the_last_micro_batch_are_scattered_once():
+    job = KINDS["8b fsdp"] | {"gradient_accumulation": 8}
+    every, last = (part("exchange.scatter_sent", gradient_sync=sync, **job) for sync in ("every", "last"))
+    assert every == pytest.approx(8 * last)
+
+
+def test_frozen_weights_are_gathered_but_have_no_gradients_to_scatter():
+    full, lora = (KINDS["8b fsdp"] | {"method": method, "precision": "bf16"} for method in ("full", "lora"))
+    assert part("exchange.gather_sent", **lora) == pytest.approx(part("exchange.gather_sent", **full), rel=0.01)
+    assert part("exchange.scatter_sent", **lora) < 0.1 * part("exchange.scatter_sent", **full)
+
+
 def test_context_parallel_is_never_free_beside_data_parallel():
     job = {"model": "llama-3-8b", "hardware": "1x8 H100-80GB", "framework": "megatron", "sequence_length": 8192}
     divided = {"context_parallel": 2, "micro_batch": 2}

@@ -90,24 +90,34 @@ def pipeline(n_p, T, h, w, t_s, v, pp, W_p, eta_w):
 
 
 @term("exchange.gather_sent", source="zero-2020 §7")
-def gather(n_p, P_t, P_r, P_e, tp, ep, etp, n_g, n_c, w_n, w_d, z_w, y_w, W_d, W_x, eta_w, tau_r):
-    """Weights gathered for each pass of a micro-batch, gradients reduced after it; each goes from rank to rank."""
+def gather(n_p, P_t, P_r, P_e, tp, ep, etp, n_g, n_c, w_n, z_w, y_w, W_d, W_x, eta_w, tau_r):
+    """Weights gathered for each pass of a micro-batch, unit by unit, each from rank to rank."""
+    return (
+        n_p
+        * n_g
+        * (
+            w_n * ((P_t / tp + P_r) * (z_w - 1) / z_w / W_d + P_e / (ep * etp) * (y_w - 1) / y_w / W_x) / eta_w
+            + n_c * (z_w - 1) * tau_r
+        )
+    )
+
+
+@term("exchange.scatter_sent", source="zero-2020 §7")
+def scatter(n_p, G_t, G_r, G_h, G_b, G_e, P_a, tp, ep, etp, n_c, w_d, z_w, y_w, W_d, W_x, eta_w, tau_r):
+    """Gradients reduced to the rank that holds them, unit by unit, each from rank to rank."""
     return n_p * (
-        (n_g * w_n + w_d)
-        * ((P_t / tp + P_r) * (z_w - 1) / z_w / W_d + P_e / (ep * etp) * (y_w - 1) / y_w / W_x)
-        / eta_w
-        + (n_g + 1) * n_c * (z_w - 1) * tau_r
+        w_d * ((G_t + G_h) / tp + G_b + G_r + P_a) * (z_w - 1) / z_w / (W_d * eta_w)
+        + w_d * G_e / (ep * etp) * (y_w - 1) / y_w / (W_x * eta_w)
+        + n_c * (z_w - 1) * tau_r
     )
 
 
 @term("exchange.reduce_sent", source="zero-2020 §7")
-def reduce(n_p, G_t, G_r, G_h, G_b, G_e, tp, ep, etp, n_d, n_x, w_d, w_c, W_d, W_x, eta_w):
+def reduce(n_p, G_t, G_r, G_h, G_b, G_e, P_a, tp, ep, etp, n_d, n_x, w_d, w_c, W_d, W_x, eta_w):
     """Gradients reduced and weights gathered once a step; an all-reduce costs the same."""
-    return (
-        n_p
-        * (w_d + w_c)
-        * (((G_t + G_h) / tp + G_b + G_r) * (n_d - 1) / n_d / W_d + G_e / (ep * etp) * (n_x - 1) / n_x / W_x)
-        / eta_w
+    return n_p * (
+        (w_d + w_c) * ((G_t + G_h) / tp + G_b + G_r + P_a) * (n_d - 1) / n_d / (W_d * eta_w)
+        + (w_d + w_c) * G_e / (ep * etp) * (n_x - 1) / n_x / (W_x * eta_w)
     )
 
 
@@ -173,6 +183,6 @@ def offload_activations_wait(t_x, t_g):
 TERMS = (
     tensor_dense, tensor_experts, experts, experts_wait, experts_wait_dualpipe,
     context_keys, context_keys_mla, context_heads, context_ring_waits, context_waits,
-    pipeline, gather, reduce, replicas, gather_waits, reduce_waits,
+    pipeline, gather, scatter, reduce, replicas, gather_waits, reduce_waits,
     offload_optimizer, offload_nvme, offload_parameters, offload_activations, offload_activations_wait,
 )  # fmt: skip

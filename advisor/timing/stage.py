@@ -79,16 +79,18 @@ def _once_a_step(place: Place, values: StageValues, busy: Number) -> tuple[list[
     terms, layout, recipe = select(place.case, moe=False), place.layout, place.case.training.recipe
     gathers = choose(layout.zero_stage >= recipe.weights_divided_from, 1, 0)
     reductions = choose(layout.zero_stage >= recipe.gradients_divided_from, values["m"], 1)
+    scatters = 1 if place.case.training.gradient_sync == "last" else values["m"]
     gathered = line(terms["exchange.gather_sent"], values, n_p=gathers * values["m"])
+    scattered = line(terms["exchange.scatter_sent"], values, n_p=gathers * scatters)
     reduced = line(terms["exchange.reduce_sent"], values, n_p=(1 - gathers) * reductions)
     waits = [
-        line(terms["exchange.gather"], values, t_x=gathered.seconds, t_g=busy),
+        line(terms["exchange.gather"], values, t_x=gathered.seconds + scattered.seconds, t_g=busy),
         line(terms["exchange.reduce"], values, t_x=reduced.seconds, t_g=busy),
         line(terms["exchange.replicas"], values, n_p=gathers),
         line(terms["optimizer"], values),
     ]
     offloaded, hidden = _offload(place, values, busy)
-    return [*waits, *offloaded], [gathered, reduced, *hidden]
+    return [*waits, *offloaded], [gathered, scattered, reduced, *hidden]
 
 
 def _offload(place: Place, values: StageValues, busy: Number) -> tuple[list[Line], list[Line]]:
