@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from functools import reduce
 from typing import Any
 
@@ -26,5 +27,14 @@ def step_seconds(case: Case, columns: Columns) -> Any:
 
 def _chunk_seconds(case: Case, columns: Columns) -> Any:
     job = Job(case, columns)
-    stages = candidate_stages(case, columns)
+    stages = _distinct(candidate_stages(case, columns))
     return reduce(at_least, (stage_time(job, stage).seconds for stage in stages))
+
+
+def _distinct(stages: Iterable[Any]) -> list[Any]:
+    """Columns of stages, each once: where layers divide evenly the fuller stage is the last."""
+    kept: list[Any] = []
+    for stage in stages:
+        if not any((stage == other).all() for other in kept):
+            kept.append(stage)
+    return kept
