@@ -202,6 +202,7 @@ _SYMBOLS = (
     Symbol("w_i", "bytes of an index element", "B", lambda _: 8),
     Symbol("w_l", "bytes of an adapter's activation element", "B", lambda p: _adapter_activation_bytes(p)),
     Symbol("w_p", "bytes of an adapter's parameter", "B/param", lambda p: p.case.training.lora_bytes),
+    Symbol("w_a", "bytes of an adapter's gradient: its own, or Megatron's main gradient's", "B/param", lambda p: p.case.training.recipe.gradient_bytes if p.case.training.framework in MEGATRON else p.case.training.lora_bytes),
     Symbol("w_y", "bytes of a logit that the caller holds", "B", lambda p: FP32 if logits_path(p.case) == "upcast_in_model" else p.case.training.recipe.activation_bytes),
     Symbol("w_w", "bytes a weight rests in", "B/param", lambda p: p.case.training.recipe.weight_bytes),
     Symbol("w_f", "bytes a layer's matrix rests in, low-precision copies included", "B/param", lambda p: p.case.training.recipe.matrix_bytes or p.case.training.recipe.weight_bytes),

@@ -135,9 +135,9 @@ def adapters_weights(P_a, w_p, z_w):
 
 
 @term("adapters.gradients", source="lora-2021 §4", adapters="on")
-def adapters_gradients(P_a, w_p, z_g):
+def adapters_gradients(P_a, w_a, z_g):
     """Gradients of the adapters."""
-    return P_a * w_p / z_g
+    return P_a * w_a / z_g
 
 
 @term("adapters.optimizer", source="lora-2021 §4", adapters="on")

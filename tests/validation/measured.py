@@ -16,7 +16,7 @@ from tests.validation import measured_figures as statistics
 from tests.validation.comparison import Comparison, bias, error_at, median_error, worst
 from tests.validation.facts import CLUSTER, COUNTABLE, NotGivenError, of_rows, read_list
 from tests.validation.measured_predictions import Predicted, predict
-from tests.validation.measured_rows import text
+from tests.validation.measured_states import text
 
 Row = Mapping[str, Any]
 

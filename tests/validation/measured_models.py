@@ -81,7 +81,9 @@ GPT2_VOCABULARY, PADDING = 50_257, 128
 
 
 def _padded_vocabulary(row: Mapping[str, Any]) -> int:
-    size, step = row["model"].get("vocab") or GPT2_VOCABULARY, PADDING * (row.get("tp") or 1)
+    rounded = re.search(r'vocab "(\d+)k"', _notes(row["model"]))
+    size = row["model"].get("vocab") or (int(rounded[1]) * 1000 if rounded else GPT2_VOCABULARY)
+    step = PADDING * (row.get("tp") or 1)
     return -(-size // step) * step
 
 

@@ -13,7 +13,8 @@ from advisor.resolve import resolve
 from advisor.types import CaseArguments
 from advisor.units import GB, GIB
 from tests.validation.comparison import Comparison
-from tests.validation.measured_rows import arguments, text
+from tests.validation.measured_rows import arguments
+from tests.validation.measured_states import text
 
 #: Words for a meter outside the process: it sees the context and the allocator's cache as well.
 DRIVER_WORDS = ("nvidia", "process", "vram", "gpu memory", "monitor", "smi")

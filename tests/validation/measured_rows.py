@@ -12,6 +12,7 @@ from typing import Any
 
 from tests.validation.facts import NotGivenError
 from tests.validation.measured_models import model_argument
+from tests.validation.measured_states import MEGATRON, optimizer, precision, text
 
 Row = Mapping[str, Any]
 
@@ -24,8 +25,6 @@ GPUS = {
     "a6000": "rtx-a6000", "3090": "rtx-3090", "4090": "rtx-4090", "titan rtx": "rtx-3090", "mi300x": "mi300x-192gb",
     "a10g": "a10g-24gb",
 }  # fmt: skip
-MEGATRON = ("megatron", "megatron_fsdp")
-ADAPTERS = ("lora", "qlora", "dora")
 UNUSUAL_METHODS = ("ppo", "dpo", "kto", "simpo", "rm-", "badam", "bone", "adalora", "trainable_tokens", "fwd+bwd")
 
 
@@ -42,8 +41,8 @@ def arguments(row: Row) -> dict[str, Any]:
         **_hardware(row),
         **method,
         "framework": framework,
-        **_precision(row, framework, method["method"]),
-        **_optimizer(row),
+        **precision(row, framework, method["method"]),
+        **optimizer(row),
         **_kernels(row, framework),
         **_recompute(row, framework),
         **_batch(row),
@@ -54,11 +53,6 @@ def arguments(row: Row) -> dict[str, Any]:
     if version:
         given["framework_version"] = str(version)[:80]
     return {name: value for name, value in given.items() if value is not None}
-
-
-def text(row: Row, name: str) -> str:
-    """A field as lower-case text; empty when it is absent."""
-    return str(row.get(name) or "").lower()
 
 
 # --- hardware -------------------------------------------------------------------------------------------------------
@@ -143,7 +137,7 @@ def _framework(row: Row) -> str:
     signs = (
         ("torchtitan", "torchtitan" in named),
         ("megatron_fsdp", "megatron-fsdp" in sharding),
-        ("deepspeed", "megatron-deepspeed" in named or (zero and "megatron" not in named)),
+        ("deepspeed", zero and "megatron" not in named),
         ("megatron", "megatron" in named),
         ("deepspeed", not several and ("zero" in sharding or "deepspeed" in named)),
         ("single", not several),
@@ -151,82 +145,6 @@ def _framework(row: Row) -> str:
         ("ddp", "no_shard" in sharding or "ddp" in sharding or sharding in ("", "none")),
     )
     return next((framework for framework, said in signs if said), "fsdp1")
-
-
-# --- precision and optimizer ----------------------------------------------------------------------------------------
-
-
-def _precision(row: Row, framework: str, method: str) -> dict[str, Any]:
-    stated = {name: str(value or "").lower() for name, value in (row.get("precision") or {}).items()}
-    compute, params = stated.get("compute", ""), stated.get("params", "")
-    if any(part in compute for part in ("mxfp8", "nvfp4", "fp4")):
-        raise NotGivenError("not modelled yet: saved tensors in fp8 or fp4")
-    if method in ADAPTERS and framework not in MEGATRON:
-        return {"precision": _adapter_precision(row, params, compute)}
-    if framework in MEGATRON:
-        return _megatron_precision(row, stated)
-    return _torch_precision(framework, stated)
-
-
-#: Megatron-Bridge's recipes at 067f987d that rows only name: what they say of precision.
-BRIDGE_RECIPES = {
-    "moonlight": {"precision": "bf16_moments"},
-    "llama3-70b-sft": {"precision": "fp8_weights", "gradient_dtype": "bf16"},
-    "qwen3-30b-a3b-16h100": {"precision": "bf16_mixed", "gradient_dtype": "bf16"},
-}
-
-
-def _megatron_precision(row: Row, stated: Mapping[str, str]) -> dict[str, Any]:
-    recipe = next((found for name, found in BRIDGE_RECIPES.items() if f"megatron-bridge/{name}" in row["id"]), None)
-    if recipe:
-        return recipe
-    if stated.get("params", "").startswith(("fp32", "fp16")):
-        return {"precision": "fp32" if "fp32" in stated["params"] else "fp16_mixed"}
-    bf16_gradients = stated.get("grads", "").startswith(("bf16", "bfloat16"))
-    precision = "fp8_mixed" if "fp8" in stated.get("compute", "") else "bf16_mixed"
-    return {"precision": precision, "gradient_dtype": "bf16" if bf16_gradients else None}
-
-
-def _torch_precision(framework: str, stated: Mapping[str, str]) -> dict[str, Any]:
-    fp32_reduce = "fp32 reduce" in stated.get("grads", "") and stated.get("params", "").startswith("bf16")
-    if fp32_reduce and framework == "fsdp2":
-        return {"precision": "bf16", "gradient_dtype": "fp32"}
-    return {"precision": _torch_recipe(framework, stated)}
-
-
-def _torch_recipe(framework: str, stated: Mapping[str, str]) -> str:
-    """What DeepSpeed and PyTorch's own trainers keep their weights and states in."""
-    compute, params = stated.get("compute", ""), stated.get("params", "")
-    if framework == "deepspeed":
-        return "bf16" if "bf16" in stated.get("master", "") else "bf16_mixed"
-    if params.startswith("fp32"):
-        return "bf16_mixed" if compute not in ("fp32", "") or "mixed" in params else "fp32"
-    if "fp32" in stated.get("optimizer_states", "") and framework in ("single", "ddp"):
-        return "bf16_master"
-    return "bf16_autocast" if "autocast" in compute else "bf16"
-
-
-def _adapter_precision(row: Row, params: str, compute: str) -> str:
-    """What the parts outside the adapters rest and compute in."""
-    if "fp32 for nf4" in compute and "nf4" in params:
-        return "fp32"  # prepare_model_for_kbit_training without autocast
-    if "baseline-peft" in text(row, "framework") and "nf4" in params:
-        return "bf16_mixed"  # prepare_model_for_kbit_training under autocast
-    return "bf16_autocast" if "autocast" in compute else "bf16"
-
-
-def _optimizer(row: Row) -> dict[str, Any]:
-    named = text(row, "optimizer")
-    if "in backward" in named or "badam" in named or "lora-fa" in named:
-        raise NotGivenError(f"not modelled yet: optimizer {row.get('optimizer')}")
-    if "8bit" in named or "8-bit" in named:
-        return {"optimizer": "adamw_8bit"}
-    if "4bit" in named:
-        raise NotGivenError("not modelled yet: 4-bit optimizer states")
-    for known in ("muon", "sgd", "adafactor"):
-        if known in named:
-            return {"optimizer": known}
-    return {"optimizer": "adamw_fused" if "fused" in named else "adamw"}
 
 
 # --- kernels, recompute, batch, layout ------------------------------------------------------------------------------
@@ -343,7 +261,7 @@ def _layout(row: Row, framework: str) -> dict[str, Any]:
     if "force-balance" in text(row, "notes"):
         found["moe_imbalance"] = 1.0
     stage = re.search(r"zero-?(\d)", sharding)
-    if stage and framework == "deepspeed":
+    if stage and (framework == "deepspeed" or "megatron-deepspeed" in text(row, "framework")):
         found["zero_stage"] = int(stage[1])
     if "optimizer replicated" in sharding and framework == "megatron":
         found["zero_stage"] = 0
@@ -351,6 +269,8 @@ def _layout(row: Row, framework: str) -> dict[str, Any]:
         found["zero_stage"] = 2
     if row.get("sp") is not None and framework in MEGATRON and (row.get("tp") or 1) > 1:
         found["sequence_parallel"] = bool(row["sp"])
+    if "megatron-deepspeed" in text(row, "framework") and (row.get("tp") or 1) > 1:
+        found["sequence_parallel"] = False  # it is older than sequence parallel
     if "kempner" in text(row, "framework") and row["model"].get("experts") and (row.get("tp") or 1) > 1:
         found["sequence_parallel"] = False  # its plan leaves routed layers whole along the sequence
     return found
