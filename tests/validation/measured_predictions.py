@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -18,6 +19,10 @@ from tests.validation.measured_states import text
 
 #: Words for a meter outside the process: it sees the context and the allocator's cache as well.
 DRIVER_WORDS = ("nvidia", "process", "vram", "gpu memory", "monitor", "smi")
+
+
+#: Share of the card above which a failed run states what was there, not what it needed.
+FULL = 0.9
 
 
 @dataclass(frozen=True)
@@ -73,7 +78,7 @@ def predict(row: Mapping[str, Any]) -> Predicted:
 
 def measured(row: Mapping[str, Any]) -> tuple[str, float | None]:
     """Which memory was measured (allocated, reserved, driver), and its GiB; None where a run failed before its peak."""
-    if "memory at OOM" in str(row.get("notes")):
+    if row["outcome"] == "OOM" and (row.get("measured_peak_gib") or 0) > FULL * (row.get("gpu_gib") or math.inf):
         return "allocated", None
     stated = row.get("measured_all") or {}
     allocated = stated.get("allocated_gib") or stated.get("peak_allocated_gib")
