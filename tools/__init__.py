@@ -16,9 +16,11 @@ from tools.list_catalog import LIST_CATALOG
 from tools.recommend_setup import RECOMMEND_SETUP
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from tools.tool import Tool
 
-__all__ = ["PRODUCT", "TOOLS", "find_tool"]
+__all__ = ["PRODUCT", "TOOLS", "allowed_tools", "find_tool"]
 
 PRODUCT: Final = "trainfit"
 
@@ -26,13 +28,24 @@ PRODUCT: Final = "trainfit"
 TOOLS: Final[tuple[Tool, ...]] = (RECOMMEND_SETUP, ESTIMATE_MEMORY, EXPLORE, FIND_LIMIT, DESCRIBE_MODEL, LIST_CATALOG)
 
 
-def find_tool(name: str) -> Tool:
+def find_tool(name: str, among: Sequence[Tool] = TOOLS) -> Tool:
     """The tool of that name; hyphens are read as underscores.
 
     Raises:
         AdvisorError: ``unknown_tool`` with the nearest names.
     """
-    by_name = {tool.name: tool for tool in TOOLS}
+    by_name = {tool.name: tool for tool in among}
     if name.replace("-", "_") not in by_name:
         raise unknown_name("tool", name[:80], by_name, pointer="")
     return by_name[name.replace("-", "_")]
+
+
+def allowed_tools(names: str | None, among: Sequence[Tool] = TOOLS) -> tuple[Tool, ...]:
+    """The tools that a comma-separated list names, in the order users see them; all when it is absent or empty.
+
+    Raises:
+        AdvisorError: ``unknown_tool`` for a name that is none of them.
+    """
+    given = [name.strip() for name in (names or "").split(",") if name.strip()]
+    kept = {find_tool(name, among).name for name in given} or {tool.name for tool in among}
+    return tuple(tool for tool in among if tool.name in kept)

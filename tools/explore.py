@@ -29,4 +29,6 @@ EXPLORE: Final = Tool(
             "where": "fits",
         },
     ),
+    long=True,
+    most_elsewhere={"budget_s": 20.0},
 )

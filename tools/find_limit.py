@@ -22,4 +22,5 @@ FIND_LIMIT: Final = Tool(
         {"case": {"model": "llama-3-8b", "hardware": "1x8 H100-80GB", "framework": "fsdp2"}, "of": "sequence_length"},
         {"case": {"model": "llama-3-8b", "hardware": "1x8 H100-80GB", "method": "lora"}, "of": "gpus"},
     ),
+    long=True,
 )

@@ -1,154 +1,207 @@
-"""The HTTP door: ``POST /v1/<tool-name>``, ``/mcp``, ``/openapi.json`` and ``/healthz`` on one port."""
+"""The HTTP door: ``POST /v1/<tool-name>``, ``/v1/batch``, what GET reads, and ``/mcp``, on one port."""
 
 from __future__ import annotations
 
+from contextlib import asynccontextmanager
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, Final
 
+import anyio
 from fastapi import FastAPI, Request
-from fastapi.responses import JSONResponse, Response
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import Response, StreamingResponse
+from mcp.server.transport_security import TransportSecuritySettings
 from starlette.exceptions import HTTPException
 
 from advisor import __version__
 from advisor.errors import AdvisorError, nearest
+from advisor.request import refuse_unbounded
 from tools import TOOLS
 from tools.json_text import parse_json
 from tools.mcp_door import build_server
 from tools.tool import Tool, internal_error
-from tools.worker import TIME_LIMIT_S, reply_within
+from tools.web import batch, reading
+from tools.web.gate import BODY_LIMIT, Gate, Policy
+from tools.web.metrics import MeasuredRunner, Metrics
+from tools.web.problem import problem, responses
+from tools.web.watch import Watch
+from tools.work.pool import Pool
+from tools.work.runner import TIME_LIMIT_S, Runner, Sent, ThreadRunner
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import AsyncIterator, Mapping, Sequence
 
-BODY_LIMIT: Final = 1024 * 1024
-PROBLEM: Final = "application/problem+json"
-STATUS: Final = {
-    "malformed_json": HTTPStatus.BAD_REQUEST,
-    "not_found": HTTPStatus.NOT_FOUND,
-    "method_not_allowed": HTTPStatus.METHOD_NOT_ALLOWED,
-    "body_too_large": HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
-    "unsupported_media_type": HTTPStatus.UNSUPPORTED_MEDIA_TYPE,
-    "internal_error": HTTPStatus.INTERNAL_SERVER_ERROR,
-    "time_limit": HTTPStatus.SERVICE_UNAVAILABLE,
-}
-PROBLEM_SCHEMA: Final = {
-    "type": "object",
-    "description": "RFC 9457 problem details",
-    "required": ["type", "title", "status", "detail", "code", "pointer", "suggestions"],
-    "properties": {
-        "type": {"type": "string", "description": "a URN that ends in the code"},
-        "title": {"type": "string"},
-        "status": {"type": "integer"},
-        "detail": {"type": "string", "description": "what was given, what is accepted"},
-        "code": {"type": "string"},
-        "pointer": {"type": "string", "description": "JSON pointer of the argument"},
-        "suggestions": {"type": "array", "items": {"type": "string"}},
-    },
-}
+TAGS: Final = (
+    {"name": "tools", "description": "One question each; the same names as in MCP, Python and on the command line."},
+    {"name": "catalog", "description": "What can be named, and the shapes of arguments and answers."},
+    {"name": "state", "description": "For those who run the server."},
+)
+BEARER: Final = {"type": "http", "scheme": "bearer", "description": "a key, where the server asks for one"}
 
 
-def build_app(*, host: str = "127.0.0.1", time_limit_s: float = TIME_LIMIT_S) -> FastAPI:
+def build_app(
+    *,
+    tools: Sequence[Tool] = TOOLS,
+    policy: Policy | None = None,
+    time_limit_s: float = TIME_LIMIT_S,
+    workers: int | None = None,
+) -> FastAPI:
     """The web application. It never reads a path that a request names.
 
     Args:
-        host: the address it is bound to; on loopback, MCP requests with a foreign Host or Origin are refused.
-        time_limit_s: seconds a request may take.
+        tools: what it offers.
+        policy: who may ask, and how much; anybody when absent.
+        time_limit_s: seconds a call may take.
+        workers: processes that compute; when absent, calls are computed in threads of this process.
     """
-    server = build_server(allow_paths=False, time_limit_s=time_limit_s)
+    policy, metrics = policy or Policy(), Metrics()
+    computing = Pool(workers, time_limit_s) if workers else ThreadRunner(time_limit_s)
+    runner = MeasuredRunner(computing, metrics)
+    server = build_server(tools, allow_paths=False, runner=runner)
+    open_gate = TransportSecuritySettings(enable_dns_rebinding_protection=False)  # ours stands before both surfaces
     mcp_app = server.streamable_http_app(
-        stateless_http=True, json_response=True, max_request_body_size=BODY_LIMIT, host=host
+        stateless_http=True, max_request_body_size=BODY_LIMIT, transport_security=open_gate
     )
+
+    @asynccontextmanager
+    async def lifespan(_: FastAPI) -> AsyncIterator[None]:
+        async with server.session_manager.run():
+            if isinstance(computing, Pool):
+                async with computing:
+                    yield
+            else:
+                yield
+
     app = FastAPI(
         title="TrainFit",
         version=__version__,
         summary="Will a training job fit, what fills the memory, which configuration to run, and why.",
+        openapi_tags=[dict(tag) for tag in TAGS],
         docs_url=None,  # its page loads scripts from elsewhere; this server works offline
         redoc_url=None,
-        lifespan=lambda app: server.session_manager.run(),  # noqa: ARG005 - the signature of a lifespan
+        lifespan=lifespan,
     )
-    for tool in TOOLS:
-        _add_tool(app, tool, time_limit_s)
-    app.add_api_route("/healthz", healthz, operation_id="healthz", summary="Whether the server answers")
+    for tool in tools:
+        _add_tool(app, tool, runner)
+    _add_batch(app, tools, runner, policy)
+    reading.add_catalog(app, runner)
+    reading.add_schemas(app, tools)
+    reading.add_state(app, metrics, lambda: _gauges(computing))
     app.add_api_route("/mcp", _no_stream, methods=["GET", "DELETE"], include_in_schema=False)
     app.router.routes.extend(mcp_app.routes)
-    app.add_exception_handler(AdvisorError, _on_advisor_error)
-    app.add_exception_handler(HTTPException, _on_http_error)
-    app.add_exception_handler(Exception, _on_fault)
+    _add_refusals(app, tools)
+    app.add_middleware(Gate, policy=policy)
+    app.add_middleware(Watch, metrics=metrics, paths=frozenset(getattr(route, "path", "") for route in app.routes))
     return app
 
 
-async def healthz() -> dict[str, str]:
-    """Alive, and which release."""
-    return {"status": "ok", "trainfit": __version__}
+def openapi_document() -> dict[str, Any]:
+    """The OpenAPI document of the whole server, with the bearer key that it may ask for."""
+    document = build_app().openapi()
+    document.setdefault("components", {})["securitySchemes"] = {"bearer": BEARER}
+    document["security"] = [{}, {"bearer": []}]
+    return document
 
 
-def problem(error: AdvisorError, headers: Mapping[str, str] | None = None) -> JSONResponse:
-    """An error as RFC 9457 problem details."""
-    status = STATUS.get(error.code, HTTPStatus.UNPROCESSABLE_ENTITY)
-    title = error.code.replace("_", " ").capitalize()
-    body = {"type": f"urn:trainfit:error:{error.code}", "title": title, "status": int(status), **error.as_dict()}
-    return JSONResponse(body, status_code=status, headers=headers, media_type=PROBLEM)
+def _gauges(computing: Runner) -> Mapping[str, int]:
+    if not isinstance(computing, Pool):
+        return {}
+    return {"trainfit_workers_ready": len(computing.pids), "trainfit_workers_replaced": computing.replaced}
 
 
-def _add_tool(app: FastAPI, tool: Tool, time_limit_s: float) -> None:
+def _add_tool(app: FastAPI, tool: Tool, runner: Runner) -> None:
     async def answer(request: Request) -> Response:
         arguments = await _read_arguments(request)
-        reply = await reply_within(tool, arguments, allow_paths=False, time_limit_s=time_limit_s)
-        return Response(reply.as_json(), media_type="application/json")
+        reply = await _while_connected(request, runner, tool, arguments)
+        headers = {"Inputs-Hash": reading.inputs_hash(tool, arguments)}
+        return Response(reply.body, media_type="application/json", headers=headers)
 
-    path = f"/v1/{tool.name.replace('_', '-')}"
     examples = {f"example {number}": {"value": dict(each)} for number, each in enumerate(tool.examples, start=1)}
     app.add_api_route(
-        path,
+        tool.path,
         answer,
         methods=["POST"],
         operation_id=tool.name,
         summary=tool.title,
         description=tool.description,
+        tags=["tools"],
         response_class=Response,
         responses={
-            200: {"description": "The answer", "content": {"application/json": {"schema": tool.output_schema}}},
-            **{code: _problem_response(meaning) for code, meaning in _MEANINGS.items()},
+            200: reading.json_response("The answer", tool.output_schema),
+            **responses(400, 408, 413, 415, 422, 503),
         },
-        openapi_extra={
-            "requestBody": {
-                "required": True,
-                "content": {"application/json": {"schema": tool.input_schema, "examples": examples}},
-            }
-        },
+        openapi_extra={"requestBody": _body({"application/json": {"schema": tool.input_schema, "examples": examples}})},
     )
     app.add_api_route(f"/v1/{tool.name}", answer, methods=["POST"], include_in_schema=False)
 
 
-_MEANINGS: Final = {
-    400: "The body is not JSON",
-    413: "The body is larger than 1 MiB",
-    415: "The body is not sent as application/json",
-    422: "What is wrong with the arguments",
-    500: "A fault of the server",
-    503: "The time limit was reached",
-}
+def _add_batch(app: FastAPI, tools: Sequence[Tool], runner: Runner, policy: Policy) -> None:
+    async def answer(request: Request) -> Response:
+        _check_type(request, batch.ACCEPTED_TYPES)
+        lines = batch.read_lines(await request.body())
+        caller = request.state.caller
+        calls = batch.Batch(lines, tools, runner, take=lambda: policy.rate.take(caller))
+        return StreamingResponse(calls.replies(), media_type=batch.MEDIA_TYPE)
+
+    text = {"schema": {"type": "string", "description": "JSON Lines"}, "example": batch.EXAMPLE}
+    app.add_api_route(
+        "/v1/batch",
+        answer,
+        methods=["POST"],
+        operation_id="batch",
+        summary="Many calls at once",
+        description=f"JSON Lines in and out, in the same order, at most {batch.MOST_LINES:,} lines. A line that cannot "
+        "be answered has its problem under `error`; the others are answered.",
+        tags=["tools"],
+        response_class=StreamingResponse,
+        responses={
+            200: {"description": "One line a call", "content": {batch.MEDIA_TYPE: text}},
+            **responses(400, 408, 413, 415, 422),
+        },
+        openapi_extra={"requestBody": _body({batch.MEDIA_TYPE: text})},
+    )
 
 
-def _problem_response(meaning: str) -> dict[str, Any]:
-    return {"description": meaning, "content": {PROBLEM: {"schema": PROBLEM_SCHEMA}}}
+def _body(content: dict[str, Any]) -> dict[str, Any]:
+    return {"required": True, "content": content}
 
 
 async def _read_arguments(request: Request) -> Any:
+    _check_type(request, ("application/json",))
+    arguments = parse_json(await request.body(), what="the request body")
+    if isinstance(arguments, dict):
+        refuse_unbounded(arguments)  # before it is copied, hashed and sent to a worker
+    return arguments
+
+
+def _check_type(request: Request, accepted: Sequence[str]) -> None:
     given = request.headers.get("content-type", "")
-    if given.partition(";")[0].strip().lower() != "application/json":
-        detail = f"expected a body of type application/json, got {given[:80] or 'none'}"
+    if given.partition(";")[0].strip().lower() not in accepted:
+        detail = f"expected a body of type {accepted[0]}, got {given[:80] or 'none'}"
         raise AdvisorError("unsupported_media_type", detail)
-    return parse_json(await _read_body(request), what="the request body")
 
 
-async def _read_body(request: Request) -> bytes:
-    body = bytearray()
-    async for chunk in request.stream():
-        body.extend(chunk)
-        if len(body) > BODY_LIMIT:
-            raise AdvisorError("body_too_large", f"the request body is larger than {BODY_LIMIT:,} bytes")
-    return bytes(body)
+async def _while_connected(request: Request, runner: Runner, tool: Tool, arguments: Any) -> Sent:
+    """The reply; when the caller hangs up meanwhile, the work is stopped."""
+    outcome: list[Sent | AdvisorError] = []
+
+    async with anyio.create_task_group() as tasks:
+
+        async def stop_when_gone() -> None:
+            while (await request.receive())["type"] != "http.disconnect":
+                pass
+            tasks.cancel_scope.cancel()
+
+        tasks.start_soon(stop_when_gone)
+        try:
+            outcome.append(await runner.reply(tool, arguments, allow_paths=False))
+        except AdvisorError as error:  # kept until the group ends, which would wrap it
+            outcome.append(error)
+        tasks.cancel_scope.cancel()
+    reply = outcome[0] if outcome else AdvisorError("time_limit", "the caller has gone")
+    if isinstance(reply, AdvisorError):
+        raise reply
+    return reply
 
 
 async def _no_stream() -> Response:
@@ -156,24 +209,37 @@ async def _no_stream() -> Response:
     raise HTTPException(HTTPStatus.METHOD_NOT_ALLOWED, headers={"Allow": "POST"})
 
 
-async def _on_advisor_error(request: Request, error: Exception) -> Response:  # noqa: ARG001 - Starlette's signature
-    assert isinstance(error, AdvisorError)
-    return problem(error)
+def _add_refusals(app: FastAPI, tools: Sequence[Tool]) -> None:
+    """Every refusal is a problem of one shape."""
+    accepted = [tool.path for tool in tools] + ["/v1/batch", "/v1/catalog", "/v1/schemas", "/mcp", "/openapi.json"]
+
+    async def on_advisor_error(_: Request, error: Exception) -> Response:
+        assert isinstance(error, AdvisorError)
+        return problem(error)
+
+    async def on_validation_error(_: Request, error: Exception) -> Response:
+        assert isinstance(error, RequestValidationError)
+        first = error.errors()[0]
+        name = str(first["loc"][-1])
+        return problem(AdvisorError("invalid_value", f"{name}: {first['msg']}", pointer=f"/{name}"))
+
+    async def on_http_error(request: Request, error: Exception) -> Response:
+        assert isinstance(error, HTTPException)
+        return problem(_http_refusal(request, error, accepted), error.headers)
+
+    async def on_fault(request: Request, error: Exception) -> Response:
+        return problem(internal_error(request.url.path[:120], error))
+
+    app.add_exception_handler(AdvisorError, on_advisor_error)
+    app.add_exception_handler(RequestValidationError, on_validation_error)
+    app.add_exception_handler(HTTPException, on_http_error)
+    app.add_exception_handler(Exception, on_fault)
 
 
-async def _on_http_error(request: Request, error: Exception) -> Response:
-    assert isinstance(error, HTTPException)
+def _http_refusal(request: Request, error: HTTPException, paths: Sequence[str]) -> AdvisorError:
     path = request.url.path[:120]
     if error.status_code == HTTPStatus.METHOD_NOT_ALLOWED:
         accepted = (error.headers or {}).get("Allow", "POST")
-        refusal = AdvisorError(
-            "method_not_allowed", f"{request.method} is not accepted at {path}; accepted: {accepted}"
-        )
-        return problem(refusal, error.headers)
-    paths = [f"/v1/{tool.name.replace('_', '-')}" for tool in TOOLS] + ["/mcp", "/openapi.json", "/healthz"]
+        return AdvisorError("method_not_allowed", f"{request.method} is not accepted at {path}; accepted: {accepted}")
     detail = f"there is nothing at {path}; accepted: {', '.join(paths)}"
-    return problem(AdvisorError("not_found", detail, suggestions=nearest(path, paths)), error.headers)
-
-
-async def _on_fault(request: Request, error: Exception) -> Response:
-    return problem(internal_error(request.url.path[:120], error))
+    return AdvisorError("not_found", detail, suggestions=nearest(path, paths))

@@ -8,15 +8,19 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
+import anyio
 import mcp_types as types
 from mcp.server import Server
+from mcp.server.caching import CacheHint
 from mcp.server.stdio import stdio_server
+from mcp.shared.exceptions import MCPError
 
 from advisor import __version__
 from advisor.errors import AdvisorError
-from tools import TOOLS, find_tool
+from tools import TOOLS, allowed_tools, find_tool
 from tools.tool import Tool, error_text
-from tools.worker import TIME_LIMIT_S, reply_within
+from tools.work.pool import Pool
+from tools.work.runner import TIME_LIMIT_S, Runner, Sent, ThreadRunner
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -31,28 +35,32 @@ INSTRUCTIONS: Final = (
 READ_ONLY: Final = types.ToolAnnotations(
     read_only_hint=True, destructive_hint=False, idempotent_hint=True, open_world_hint=False
 )
+TOOLS_HEADER: Final = "x-trainfit-tools"
+FRESH_MS: Final = 3_600_000
+BETWEEN_REPORTS_S: Final = 1.0
 
 
-def build_server(
-    tools: Sequence[Tool] = TOOLS, *, allow_paths: bool, time_limit_s: float = TIME_LIMIT_S
-) -> Server[Any]:
+def build_server(tools: Sequence[Tool] = TOOLS, *, allow_paths: bool, runner: Runner | None = None) -> Server[Any]:
     """A server that lists the tools and answers their calls.
 
     Args:
-        tools: what it offers.
+        tools: what it offers; over HTTP a caller narrows them with the header ``X-TrainFit-Tools``.
         allow_paths: whether files named in arguments may be read: True on stdio, False over HTTP.
-        time_limit_s: seconds a call may take.
+        runner: computes the calls; a thread of this process when absent.
     """
-    definitions = types.ListToolsResult(tools=[definition(tool) for tool in tools])
+    run = runner or ThreadRunner()
 
     async def list_tools(context: Any, params: Any) -> types.ListToolsResult:  # noqa: ARG001 - the SDK's signature
-        return definitions
-
-    async def call_tool(context: Any, params: types.CallToolRequestParams) -> types.CallToolResult:  # noqa: ARG001
         try:
-            tool = find_tool(params.name)
-            arguments = params.arguments or {}
-            reply = await reply_within(tool, arguments, allow_paths=allow_paths, time_limit_s=time_limit_s)
+            offered = _offered(tools, context)
+        except AdvisorError as error:
+            raise MCPError(types.INVALID_PARAMS, error_text(error), error.as_dict()) from None
+        return types.ListToolsResult(tools=[definition(tool) for tool in offered])
+
+    async def call_tool(context: Any, params: types.CallToolRequestParams) -> types.CallToolResult:
+        try:
+            tool = find_tool(params.name, _offered(tools, context))
+            reply = await _reported(run, tool, params.arguments or {}, context, allow_paths=allow_paths)
             return types.CallToolResult(content=[_text(reply.text)], structured_content=reply.as_data())
         except AdvisorError as error:
             return _refusal(error)
@@ -62,6 +70,7 @@ def build_server(
         version=__version__,
         title="TrainFit",
         instructions=INSTRUCTIONS,
+        cache_hints={"tools/list": CacheHint(ttl_ms=FRESH_MS, scope="private")},
         on_list_tools=list_tools,
         on_call_tool=call_tool,
     )
@@ -79,11 +88,45 @@ def definition(tool: Tool) -> types.Tool:
     )
 
 
-async def serve_stdio(time_limit_s: float = TIME_LIMIT_S) -> None:
+async def serve_stdio(tools: Sequence[Tool] = TOOLS, time_limit_s: float = TIME_LIMIT_S, workers: int = 1) -> None:
     """Answer one host over standard input and output until it closes them."""
-    server = build_server(allow_paths=True, time_limit_s=time_limit_s)
-    async with stdio_server() as (reading, writing):
+    async with Pool(workers, time_limit_s) as pool, stdio_server() as (reading, writing):
+        server = build_server(tools, allow_paths=True, runner=pool)
         await server.run(reading, writing, server.create_initialization_options())
+
+
+def _offered(tools: Sequence[Tool], context: Any) -> Sequence[Tool]:
+    """The tools this caller sees: all of ours, or those its header names."""
+    request = getattr(context, "request", None)
+    return allowed_tools(request.headers.get(TOOLS_HEADER), tools) if request is not None else tools
+
+
+async def _reported(run: Runner, tool: Tool, arguments: Any, context: Any, *, allow_paths: bool) -> Sent:
+    """The reply; while a long tool computes, the host hears each second that it does.
+
+    A host's cancellation reaches the runner through this await, and stops the work.
+    """
+    outcome: list[Sent | AdvisorError] = []
+    async with anyio.create_task_group() as tasks:
+        if tool.long:
+            tasks.start_soon(_report, tool, context)
+        try:
+            outcome.append(await run.reply(tool, arguments, allow_paths=allow_paths))
+        except AdvisorError as error:  # kept until the group ends, which would wrap it
+            outcome.append(error)
+        tasks.cancel_scope.cancel()
+    if isinstance(outcome[0], AdvisorError):
+        raise outcome[0]
+    return outcome[0]
+
+
+async def _report(tool: Tool, context: Any) -> None:
+    """Say each second how long the call has run. What remains is not known, so no total is claimed."""
+    seconds = 0.0
+    while True:
+        await context.session.report_progress(seconds, None, f"{tool.title}: {seconds:g} s")
+        await anyio.sleep(BETWEEN_REPORTS_S)
+        seconds += BETWEEN_REPORTS_S
 
 
 def _text(text: str) -> types.TextContent:

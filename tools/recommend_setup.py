@@ -22,4 +22,5 @@ RECOMMEND_SETUP: Final = Tool(
         {"model": "llama-3-70b", "hardware": "4x8 H100-80GB", "sequence_length": "8k"},
         {"model": "llama-3-8b", "hardware": "1x8 A100-80GB", "method": "lora", "framework": "fsdp2"},
     ),
+    long=True,
 )

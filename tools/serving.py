@@ -3,51 +3,85 @@
 from __future__ import annotations
 
 import ipaddress
+import logging
 import sys
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import anyio
 import click
 
-from tools.worker import TIME_LIMIT_S
+from advisor.errors import AdvisorError
+from tools import allowed_tools
+from tools.work.runner import TIME_LIMIT_S
+
+if TYPE_CHECKING:
+    from tools.web.gate import Policy
 
 EXIT_BAD_CALL: Final = 64
+SHUTDOWN_S: Final = 10
+MOST_CONNECTIONS: Final = 200
+KEEP_ALIVE_S: Final = 5
+LOG_LEVELS: Final = ("debug", "info", "warning", "error")
 
 
-@click.command(context_settings={"help_option_names": ["-h", "--help"]})
-@click.option("--http", is_flag=True, help="Serve /mcp and /v1 over HTTP instead of MCP over stdio.")
-@click.option("--host", default="127.0.0.1", show_default=True, help="Address to bind with --http.")
-@click.option("--port", default=8321, show_default=True, type=click.IntRange(1, 65_535), help="Port with --http.")
-@click.option(
-    "--time-limit", default=TIME_LIMIT_S, show_default=True, type=click.FloatRange(0.01, 3600), help="Seconds."
+@click.command(
+    context_settings={"help_option_names": ["-h", "--help"], "auto_envvar_prefix": "TRAINFIT", "show_default": True}
 )
-@click.option("--allow-public", is_flag=True, help="Bind an address that other machines can reach. There is no login.")
-def serve(http: bool, host: str, port: int, time_limit: float, allow_public: bool) -> None:
+@click.option("--tools", default="", help="Offer these only, separated by commas; all when empty. Or TRAINFIT_TOOLS.")
+@click.option("--time-limit", default=TIME_LIMIT_S, type=click.FloatRange(0.01, 3600), help="Seconds a call may take.")
+@click.option("--http", is_flag=True, help="Serve /mcp and /v1 over HTTP instead of MCP over stdio.")
+@click.option("--host", default="127.0.0.1", help="Address to bind with --http.")
+@click.option("--port", default=8321, type=click.IntRange(1, 65_535), help="Port with --http.")
+@click.option("--workers", default=2, type=click.IntRange(1, 64), help="Processes that compute, with --http.")
+@click.option("--keys-file", help="File of bearer keys, name=key a line; without it, the variable TRAINFIT_KEYS.")
+@click.option("--allow-public", is_flag=True, help="Bind an address that other machines can reach, and ask for no key.")
+@click.option("--allowed-host", multiple=True, help="Name that the Host header may carry; repeat it.")
+@click.option("--origin", multiple=True, help="Web page that may ask (https://portal.example); repeat it.")
+@click.option("--rate", type=click.IntRange(1), help="Requests a minute for each key, or each address without keys.")
+@click.option("--log-level", default="info", type=click.Choice(LOG_LEVELS), help="Log lines are JSON, on stderr.")
+def serve(
+    tools: str,
+    time_limit: float,
+    http: bool,
+    host: str,
+    port: int,
+    workers: int,
+    keys_file: str | None,
+    allow_public: bool,
+    allowed_host: tuple[str, ...],
+    origin: tuple[str, ...],
+    rate: int | None,
+    log_level: str,
+) -> None:
     """Serve the tools to MCP hosts (stdio), or over HTTP."""
-    if not http:
-        from tools.mcp_door import serve_stdio  # noqa: PLC0415 - each door loads its own libraries only
+    try:
+        offered = allowed_tools(tools)
+        if not http:
+            from tools.mcp_door import serve_stdio  # noqa: PLC0415 - each door loads its own libraries only
 
-        anyio.run(serve_stdio, time_limit)
-        return
-    if not (allow_public or is_loopback(host)):
-        click.echo(
-            f"{host} can be reached from other machines, and this server asks nobody who they are; "
-            "bind 127.0.0.1, or say --allow-public behind a gateway that does",
-            err=True,
-        )
+            anyio.run(serve_stdio, offered, time_limit)
+            return
+        policy = _policy(host, keys_file, allow_public, allowed_host, origin, rate)
+    except AdvisorError as error:
+        click.echo(error.detail, err=True)
         sys.exit(EXIT_BAD_CALL)
     import uvicorn  # noqa: PLC0415
 
     from tools.http_door import build_app  # noqa: PLC0415
 
+    _log_json(log_level)
     click.echo(f"TrainFit at http://{host}:{port} (MCP at /mcp, JSON at /v1, /openapi.json)", err=True)
     uvicorn.run(
-        build_app(host=host, time_limit_s=time_limit),
+        build_app(tools=offered, policy=policy, time_limit_s=time_limit, workers=workers),
         host=host,
         port=port,
+        log_config=None,
         log_level="warning",
-        limit_concurrency=200,
-        timeout_graceful_shutdown=10,
+        access_log=False,
+        server_header=False,
+        limit_concurrency=MOST_CONNECTIONS,
+        timeout_keep_alive=KEEP_ALIVE_S,
+        timeout_graceful_shutdown=SHUTDOWN_S,
     )
 
 
@@ -59,3 +93,41 @@ def is_loopback(host: str) -> bool:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:
         return False
+
+
+def _policy(
+    host: str,
+    keys_file: str | None,
+    allow_public: bool,
+    allowed_hosts: tuple[str, ...],
+    origins: tuple[str, ...],
+    rate: int | None,
+) -> Policy:
+    """Who may ask.
+
+    Raises:
+        AdvisorError: other machines could ask, nobody is asked for a key, and that was not said to be meant.
+    """
+    from tools.web.gate import LOOPBACK, Policy  # noqa: PLC0415
+    from tools.web.keys import read_keys  # noqa: PLC0415
+    from tools.web.rate import RateLimit  # noqa: PLC0415
+
+    keys = read_keys(keys_file)
+    if not (is_loopback(host) or keys or allow_public):
+        detail = (
+            f"{host} can be reached from other machines, and this server has no keys to ask for; bind 127.0.0.1, give "
+            "--keys-file or TRAINFIT_KEYS, or say --allow-public behind a gateway that asks who they are"
+        )
+        raise AdvisorError("public_bind", detail)
+    own = LOOPBACK if is_loopback(host) else ()
+    hosts = (*own, *allowed_hosts) if own or allowed_hosts else ()
+    return Policy(tuple(name.lower() for name in hosts), origins, keys, RateLimit(rate))
+
+
+def _log_json(level: str) -> None:
+    from tools.web.watch import JsonLines  # noqa: PLC0415
+
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(JsonLines())
+    logging.basicConfig(level=logging.WARNING, handlers=[handler], force=True)
+    logging.getLogger("trainfit").setLevel(level.upper())

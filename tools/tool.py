@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import logging
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
-from uuid import uuid4
 
 from advisor.api import OPERATIONS, Operation
 from advisor.errors import AdvisorError
 from advisor.request import read_request
 from tools import schema
+from tools.request_id import current_request_id
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -52,6 +52,8 @@ class Tool:
         description: one line, when to use it, an example: what a host's model reads.
         words: the answer's text; the second argument says whether ``detail=full`` was asked for.
         examples: complete arguments.
+        long: whether it searches, so that a call may take seconds.
+        most_elsewhere: the largest value of an argument for a caller on another machine.
     """
 
     name: str
@@ -59,6 +61,13 @@ class Tool:
     description: str
     words: Callable[[Any, bool], str]
     examples: tuple[Mapping[str, Any], ...]
+    long: bool = False
+    most_elsewhere: Mapping[str, float] = field(default_factory=dict)
+
+    @property
+    def path(self) -> str:
+        """Where the HTTP door answers it."""
+        return f"/v1/{self.name.replace('_', '-')}"
 
     @property
     def operation(self) -> Operation:
@@ -80,7 +89,8 @@ class Tool:
 
         Args:
             arguments: a mapping of argument names to JSON values.
-            allow_paths: whether files named in the arguments may be read; never for a caller elsewhere.
+            allow_paths: whether the caller is on this machine: files named in the arguments may be read, and
+                arguments that bound the work may be as large as they can.
 
         Raises:
             AdvisorError: what is wrong with the arguments; ``internal_error`` with a request id, whose traceback is
@@ -88,6 +98,8 @@ class Tool:
         """
         try:
             request = read_request(self.operation.request, arguments)
+            if not allow_paths:
+                self._refuse_beyond_bounds(request)
             answer = self.operation.run(request, allow_paths)
             return Reply(answer, self.words(answer, getattr(request, "detail", None) == "full"))
         except AdvisorError:
@@ -95,10 +107,17 @@ class Tool:
         except Exception as error:
             raise internal_error(self.name, error) from error
 
+    def _refuse_beyond_bounds(self, request: Value) -> None:
+        for name, most in self.most_elsewhere.items():
+            given = getattr(request, name)
+            if given is not None and given > most:
+                detail = f"{name}: got {given:g}; accepted over the network: at most {most:g}"
+                raise AdvisorError("invalid_value", detail, pointer=f"/{name}", suggestions=[f"{most:g}"])
+
 
 def internal_error(name: str, fault: Exception) -> AdvisorError:
     """The error for a fault of our own: an id for the report, nothing of the inside."""
-    request_id = uuid4().hex[:12]
+    request_id = current_request_id()
     logger.error("%s failed, request id %s", name, request_id, exc_info=fault)
     detail = f"{name} failed by a fault of its own, not of the arguments; please report it with request id {request_id}"
     return AdvisorError("internal_error", detail)

@@ -1,0 +1,151 @@
+"""What can be read with GET: the catalog, the schemas, the state of the server. Each answer has an ETag."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from typing import TYPE_CHECKING, Any, Final
+
+from fastapi import Query, Request
+from fastapi.responses import JSONResponse, PlainTextResponse, Response
+
+from advisor import __version__
+from advisor.errors import AdvisorError
+from tools import find_tool
+from tools.list_catalog import LIST_CATALOG
+from tools.web import metrics as prometheus
+from tools.web.problem import responses
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from fastapi import FastAPI
+
+    from tools.tool import Tool
+    from tools.web.metrics import Metrics
+    from tools.work.runner import Runner
+
+FRESH: Final = "max-age=300"
+NOT_MODIFIED: Final = 304
+
+
+def add_catalog(app: FastAPI, runner: Runner) -> None:
+    """``/v1/catalog`` and ``/v1/catalog/{kind}``: what can be named in a request."""
+
+    async def catalog(request: Request, query: str | None = Query(None, max_length=200)) -> Response:
+        return await listed(request, None, query)
+
+    async def catalog_kind(request: Request, kind: str, query: str | None = Query(None, max_length=200)) -> Response:
+        return await listed(request, kind, query)
+
+    async def listed(request: Request, kind: str | None, query: str | None) -> Response:
+        sent = await runner.reply(LIST_CATALOG, {"kind": kind, "query": query}, allow_paths=False)
+        return tagged(request, sent.body)
+
+    about = {"summary": "List the catalog", "tags": ["catalog"], "response_class": Response}
+    shown = {200: json_response("The entries", LIST_CATALOG.output_schema), **responses(422, 503)}
+    app.add_api_route("/v1/catalog", catalog, operation_id="get_catalog", responses=shown, **about)  # type: ignore[arg-type]
+    app.add_api_route(
+        "/v1/catalog/{kind}",
+        catalog_kind,
+        operation_id="get_catalog_kind",
+        responses=shown,
+        **about,  # type: ignore[arg-type]
+    )
+
+
+def add_schemas(app: FastAPI, tools: Sequence[Tool]) -> None:
+    """``/v1/schemas`` and ``/v1/schemas/{tool}``: JSON Schemas of arguments and answers."""
+
+    async def schemas(request: Request) -> Response:
+        return tagged(request, json.dumps({tool.name: _schemas(tool) for tool in tools}))
+
+    async def tool_schemas(request: Request, tool: str) -> Response:
+        return tagged(request, json.dumps(_schemas(find_tool(tool, tools))))
+
+    about: dict[str, Any] = {"tags": ["catalog"], "response_class": Response}
+    of_all = {200: json_response("Schemas by tool", {"type": "object"}), **responses()}
+    of_one = {200: json_response("Its schemas", {"type": "object"}), **responses(422)}
+    app.add_api_route(
+        "/v1/schemas", schemas, operation_id="get_schemas", summary="Schemas of all tools", responses=of_all, **about
+    )
+    app.add_api_route(
+        "/v1/schemas/{tool}",
+        tool_schemas,
+        operation_id="get_tool_schemas",
+        summary="Schemas of one tool",
+        responses=of_one,
+        **about,
+    )
+
+
+def add_state(app: FastAPI, metrics: Metrics, gauges: Callable[[], Mapping[str, int]]) -> None:
+    """``/healthz``, ``/readyz``, ``/version`` and ``/metrics``, for those who run the server.
+
+    Args:
+        app: where they are added.
+        metrics: what is counted.
+        gauges: how many workers there are now.
+    """
+
+    async def healthz() -> JSONResponse:
+        return JSONResponse({"status": "ok"})
+
+    async def readyz() -> JSONResponse:
+        if gauges().get("trainfit_workers_ready", 1) == 0:
+            raise AdvisorError("not_ready", "no worker is ready yet; ask again in a moment")
+        return JSONResponse({"status": "ready"})
+
+    async def version() -> JSONResponse:
+        return JSONResponse({"trainfit": __version__, "api": "v1"})
+
+    async def counted() -> Response:
+        metrics.gauges = dict(gauges())
+        return PlainTextResponse(metrics.exposition(), media_type=prometheus.CONTENT_TYPE)
+
+    about: dict[str, Any] = {"tags": ["state"]}
+    app.add_api_route("/healthz", healthz, operation_id="healthz", summary="Whether the server answers", **about)
+    app.add_api_route(
+        "/readyz",
+        readyz,
+        operation_id="readyz",
+        summary="Whether a worker is ready to compute",
+        responses={503: responses(503)[503]},
+        **about,
+    )
+    app.add_api_route("/version", version, operation_id="version", summary="Which release", **about)
+    app.add_api_route(
+        "/metrics",
+        counted,
+        operation_id="metrics",
+        summary="Counts in Prometheus' text format",
+        response_class=PlainTextResponse,
+        **about,
+    )
+
+
+def json_response(meaning: str, schema: Mapping[str, Any]) -> dict[str, Any]:
+    """What OpenAPI says of a JSON answer."""
+    return {"description": meaning, "content": {"application/json": {"schema": schema}}}
+
+
+def tagged(request: Request, body: str) -> Response:
+    """A JSON body with its ETag; 304 without a body when the caller holds it already."""
+    headers = {"ETag": f'"{digest(body)}"', "Cache-Control": FRESH}
+    if headers["ETag"] in request.headers.get("if-none-match", ""):
+        return Response(status_code=NOT_MODIFIED, headers=headers)
+    return Response(body, media_type="application/json", headers=headers)
+
+
+def inputs_hash(tool: Tool, arguments: Any) -> str:
+    """A name for what was asked: equal for equal arguments of one release, whatever their order."""
+    return digest(json.dumps([__version__, tool.name, arguments], sort_keys=True))
+
+
+def digest(text: str) -> str:
+    """A short hash of text."""
+    return hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()[:32]
+
+
+def _schemas(tool: Tool) -> dict[str, Any]:
+    return {"title": tool.title, "input": tool.input_schema, "output": tool.output_schema}

@@ -1,0 +1,81 @@
+"""What the doors ask of whoever computes a call, and the plainest one: a thread of this process."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final, Protocol
+
+import anyio
+import anyio.to_thread
+
+from advisor.errors import AdvisorError
+
+if TYPE_CHECKING:
+    from tools.tool import Tool
+
+TIME_LIMIT_S: Final = 30.0
+
+
+@dataclass(frozen=True)
+class Sent:
+    """A reply as it leaves for a host.
+
+    Attributes:
+        text: what a person or a model reads.
+        body: the answer as JSON text.
+    """
+
+    text: str
+    body: str
+
+    def as_data(self) -> dict[str, Any]:
+        """The answer as plain JSON data."""
+        data: dict[str, Any] = json.loads(self.body)
+        return data
+
+
+class Runner(Protocol):
+    """Computes calls: in this process (:class:`ThreadRunner`) or in processes of their own (``tools.work.pool``)."""
+
+    @property
+    def time_limit_s(self) -> float:
+        """Seconds a call may take."""
+
+    async def reply(self, tool: Tool, arguments: Any, *, allow_paths: bool) -> Sent:
+        """The reply of a tool.
+
+        Raises:
+            AdvisorError: what the tool raises; ``time_limit`` when the call takes longer than ``time_limit_s``.
+        """
+
+
+class ThreadRunner:
+    """Computes in a thread of this process: for tests and for embedding. A call out of time is left to its end."""
+
+    def __init__(self, time_limit_s: float = TIME_LIMIT_S) -> None:
+        self.time_limit_s = time_limit_s
+
+    async def reply(self, tool: Tool, arguments: Any, *, allow_paths: bool) -> Sent:
+        """See :meth:`Runner.reply`."""
+        work = partial(_computed, tool, arguments, allow_paths=allow_paths)
+        try:
+            with anyio.fail_after(self.time_limit_s):
+                return await anyio.to_thread.run_sync(work, abandon_on_cancel=True)
+        except TimeoutError:
+            raise out_of_time(tool.name, self.time_limit_s) from None
+
+
+def out_of_time(name: str, time_limit_s: float) -> AdvisorError:
+    """The error for a call that was stopped."""
+    detail = (
+        f"{name} took longer than the time limit of {time_limit_s:g} s; "
+        "fix more arguments (fewer free layout arguments, fewer GPUs), or start the server with --time-limit"
+    )
+    return AdvisorError("time_limit", detail)
+
+
+def _computed(tool: Tool, arguments: Any, *, allow_paths: bool) -> Sent:
+    reply = tool.reply(arguments, allow_paths=allow_paths)
+    return Sent(text=reply.text, body=reply.as_json())

@@ -1,0 +1,54 @@
+"""A worker process: reads calls from standard input, writes replies to standard output, a JSON line each.
+
+``python -m tools.work.worker`` is started by ``tools.work.pool`` and ends when its input ends. A call that takes too
+long is stopped by killing the process: nothing else stops Python code that computes.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from typing import TYPE_CHECKING, Any
+
+from advisor.errors import AdvisorError
+from tools import find_tool
+from tools.request_id import begin_request
+
+if TYPE_CHECKING:
+    from typing import TextIO
+
+
+def main() -> None:
+    """Answer until the input ends. What others print goes to standard error: standard output speaks JSON only."""
+    replies = os.fdopen(os.dup(sys.stdout.fileno()), "w", encoding="utf-8")
+    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
+    _warm()
+    _say(replies, {"ready": True})
+    for line in sys.stdin:
+        _say(replies, answer(json.loads(line)))
+
+
+def answer(call: dict[str, Any]) -> dict[str, Any]:
+    """The reply to one call: its text and body, or its error."""
+    begin_request(call["request_id"])
+    try:
+        reply = find_tool(call["tool"]).reply(call["arguments"], allow_paths=call["allow_paths"])
+        return {"text": reply.text, "body": reply.as_json()}
+    except AdvisorError as error:
+        return {"error": error.as_dict()}
+
+
+def _warm() -> None:
+    """Load the catalog, the formulas and the search before the first caller waits for them."""
+    for name in ("estimate_memory", "recommend_setup"):
+        find_tool(name).reply(find_tool(name).examples[-1], allow_paths=False)
+
+
+def _say(replies: TextIO, message: dict[str, Any]) -> None:
+    replies.write(json.dumps(message) + "\n")
+    replies.flush()
+
+
+if __name__ == "__main__":
+    main()
