@@ -87,11 +87,11 @@ def _matrices(place: Place, count: Passes) -> Number:
 
 
 def outer_lines(place: Place, values: Mapping[str, Number]) -> Iterator[tuple[str, Line]]:
-    """Head, loss, adapters, and what passes between stages."""
+    """Head and loss, once more for each predictor of further tokens; adapters, and what passes between stages."""
     terms, m = select(place.case, moe=False), values["m"]
-    head = place.is_last * (2 + place.trained.head)
-    yield COMPUTE, line(terms["matrices.head"], values, n_p=head * m)
-    yield COMPUTE, line(terms["elementwise.loss"], values, n_p=place.is_last * 2 * m)
+    heads = (place.is_last + place.predictors) * m
+    yield COMPUTE, line(terms["matrices.head"], values, n_p=heads * (2 + place.trained.head))
+    yield COMPUTE, line(terms["elementwise.loss"], values, n_p=heads * 2)
     yield EXCHANGE, line(terms["exchange.pipeline"], values, n_p=2 * m)
     if "matrices.adapters" in terms:
         yield COMPUTE, line(terms["matrices.adapters"], values, n_p=3 * m)

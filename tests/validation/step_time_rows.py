@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from advisor.layers import even_as_possible
 from advisor.resolve import resolve
 from advisor.timing.step import model_flops_per_token
 from advisor.types import CaseArguments
@@ -113,6 +114,9 @@ def _arguments(row: Row, framework: str, precision: str) -> Arguments:
         "loss": "standard",
         **recompute(row),
     }
+    layers, stages = row["hyperparameters"]["num_layers"], row["pp"]
+    if stages > 1 and layers % stages:
+        given["stage_layers"] = stage_layers(layers, stages, row["hyperparameters"].get("mtp_layers") or 0)
     if row.get("gbs"):
         given["gradient_accumulation"] = max(row["gbs"] // ((row.get("mbs") or 1) * row["dp"]), 1)
     if sharded and not single:
@@ -126,6 +130,14 @@ def _arguments(row: Row, framework: str, precision: str) -> Arguments:
     if row["task"] == "lora":
         given |= {"method": "lora", "lora_rank": 16}
     return given
+
+
+def stage_layers(layers: int, stages: int, predictors: int) -> tuple[int, ...]:
+    """Layers of each stage where they do not divide: recipes count embedding, loss and predictors as layers."""
+    split = list(even_as_possible(layers + 2 + predictors, stages))
+    split[0] -= 1
+    split[-1] -= 1 + predictors
+    return tuple(split)
 
 
 def device(row: Row) -> str:
@@ -157,7 +169,7 @@ SIZES: Mapping[str, str] = {
     "ffn_hidden": "ffn", "vocab": "vocab", "gated_mlp": "gated", "num_experts": "experts", "top_k": "top_k",
     "moe_ffn": "expert_ffn", "shared_experts": "shared_experts", "first_dense_layers": "first_dense_layers",
     "q_lora_rank": "q_lora_rank", "kv_lora_rank": "kv_lora_rank", "qk_nope": "qk_nope_head_dim",
-    "qk_rope": "qk_rope_head_dim", "v_head_dim": "v_head_dim", "tied_embeddings": "tied",
+    "qk_rope": "qk_rope_head_dim", "v_head_dim": "v_head_dim", "mtp_layers": "mtp_layers", "tied_embeddings": "tied",
 }  # fmt: skip
 
 
