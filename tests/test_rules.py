@@ -15,7 +15,7 @@ from advisor.constraints.legality import check, condition, legal_rows, require_l
 from advisor.constraints.rules import json_schema
 from advisor.errors import AdvisorError
 from advisor.resolve import resolve
-from advisor.search import cost, space
+from advisor.search import space
 from advisor.search.batch import with_batch
 from advisor.search.choose import Rows, pick
 from advisor.types import CaseArguments, Layout
@@ -39,11 +39,6 @@ STEP_EXAMPLES = [
     for step in rulebook.law().steps
     for kind in ("fires", "silent")
     for place, given in enumerate(getattr(step.examples, kind))
-]
-PRICES = [
-    pytest.param(rule, example, id=f"{rule.id}-{place}")
-    for rule in rulebook.law().costs
-    for place, example in enumerate(rule.examples)
 ]
 
 
@@ -113,21 +108,9 @@ def test_a_step_fires_as_its_examples_say(step, example, fires):
     assert bool(expression.read(step.when)({**UNSAID, **example})) is fires
 
 
-@pytest.mark.parametrize(("rule", "example"), PRICES)
-def test_a_cost_rule_charges_what_its_examples_say(rule, example):
-    names = {**UNSAID, **example.given}
-    assert expression.read(rule.applies)(names)
-    assert expression.read(rule.adds)(names) == pytest.approx(example.adds, rel=0.01, abs=1e-9)
-
-
 def test_every_constraint_of_every_framework_is_reachable():
     used = {name for rule in rulebook.constraints() if rule.frameworks != "all" for name in rule.frameworks}
     assert used == set(facts()["framework"].words)
-
-
-def test_every_cost_rule_prices_a_step_of_the_tree():
-    priced = {name for step in rulebook.law().steps for name in step.costs}
-    assert {rule.id for rule in rulebook.law().costs} == priced
 
 
 def test_a_pointer_always_names_an_argument():
@@ -185,20 +168,6 @@ def test_a_site_policy_forbids_caps_and_is_named(tmp_path):
     )
     case = case_of(framework="torchtitan", tensor_parallel=4, zero_stage=3, rules=str(site))
     assert {"acme-no-zero-3", "acme-tensor"} <= {found.id for found in check(case)}
-
-
-def test_editing_a_cost_rule_changes_the_price(monkeypatch):
-    case = case_of(tensor_parallel=2, framework="megatron")
-    before = cost.parts(case, case.layout)["cost-tensor-inside-domain"]
-    dearer = tuple(
-        rule.model_copy(update={"adds": f"10 * ({rule.adds})"}) if rule.id == "cost-tensor-inside-domain" else rule
-        for rule in rulebook.law().costs
-    )
-    monkeypatch.setattr(cost, "law", lambda: rulebook.law().model_copy(update={"costs": dearer}))
-    cost._prices.cache_clear()
-    after = cost.parts(case, case.layout)["cost-tensor-inside-domain"]
-    cost._prices.cache_clear()
-    assert after == pytest.approx(10 * before)
 
 
 def test_the_rule_files_lie_beside_the_package():

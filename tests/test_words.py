@@ -92,7 +92,7 @@ def test_a_recommendation_shows_layout_steps_and_alternatives():
     text = setup_text(setup_answer())
     assert "Layout: tensor_parallel=8 sequence_parallel=true pipeline_parallel=4\n" in text
     assert "1. tensor_parallel 1 -> 8: 200.0 GiB -> 190.0 GiB." in text
-    assert "Next rung (1.07x the cost, 50.0 GiB)" in text
+    assert "Next rung (1.07x the time, 50.0 GiB)" in text
     assert "Offered, not applied: train adapters only" in text
 
 

@@ -21,7 +21,6 @@ from advisor.constraints.rules import (
     Cap,
     Constraint,
     ConstraintFile,
-    CostFile,
     Forbid,
     Headroom,
     Ladder,
@@ -32,13 +31,14 @@ from advisor.constraints.rules import (
     Step,
 )
 from advisor.errors import AdvisorError, nearest
+from advisor.timing.terms import TIME_PARTS
 from advisor.types.arguments import CaseArguments
 from advisor.types.base import Value
 
 FileKind = TypeVar("FileKind", bound=Value)
 Path_ = tuple[str | int, ...]
 
-EXPRESSIONS: Final = ("applies", "require", "legal", "when", "adds", "smaller")
+EXPRESSIONS: Final = ("applies", "require", "legal", "when", "smaller")
 TEMPLATES: Final = ("message", "say")
 ARGUMENTS: Final = ("pointer", "argument", "levers", "notch")
 #: What the tree may ask besides facts: whether the layout fits.
@@ -65,7 +65,7 @@ def constraints() -> tuple[Constraint, ...]:
 
 @cache
 def law() -> Law:
-    """The shipped tree, ladder and cost order, read once."""
+    """The shipped tree and ladder, read once."""
     return read_law(rules_folder())
 
 
@@ -99,16 +99,15 @@ def read_constraints(folder: Path) -> tuple[Constraint, ...]:
 
 
 def read_law(folder: Path) -> Law:
-    """The tree, the ladder and the cost order in a folder."""
+    """The tree and the ladder in a folder."""
     steps = tuple(read_file(file, Step) for file in sorted((folder / "tree").glob("*.yaml")))
     ladder = read_file(folder / "rungs.yaml", Ladder)
-    costs = read_file(folder / "cost_order.yaml", CostFile).rules
-    everything: tuple[Rule, ...] = (*steps, *ladder.rungs, *ladder.preferences, *costs)
+    everything: tuple[Rule, ...] = (*steps, *ladder.rungs, *ladder.preferences)
     _refuse_repeated((rule.id for rule in everything), folder)
     for step in steps:
-        for cost in step.costs:
-            _known(cost, [rule.id for rule in costs], "cost rule", f"tree/: step {step.id}")
-    return Law(steps=steps, ladder=ladder, costs=costs)
+        for part in step.time:
+            _known(part, TIME_PARTS, "part of a step's time", f"tree/: step {step.id}")
+    return Law(steps=steps, ladder=ladder)
 
 
 def read_file(file: Path, kind: type[FileKind]) -> FileKind:

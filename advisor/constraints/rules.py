@@ -60,13 +60,6 @@ class FiresAndSilent(Value):
     silent: tuple[Given, ...] = Field(description="empty for a step that is always taken")
 
 
-class Priced(Value):
-    """Facts and the price a cost rule gives them, to one part in a hundred. The tests run them."""
-
-    given: Given
-    adds: float
-
-
 class Constraint(Rule):
     """What is legal. ``require`` must hold wherever ``applies`` does."""
 
@@ -94,17 +87,9 @@ class Step(Rule):
     notch: str = Field(default="", description="the lever whose next lower and higher value the answer compares")
     when: Formula
     because: tuple[Because, ...] = Field(min_length=1)
-    costs: tuple[Identifier, ...] = Field(default=(), description="cost rules that price the step")
+    time: tuple[str, ...] = Field(default=(), description="parts of a step's time that the levers add")
     caveats: str = ""
     examples: FiresAndSilent
-
-
-class Cost(Rule):
-    """The price of a lever: what it adds to a step, as a share of the time of perfect arithmetic."""
-
-    applies: Formula = "True"
-    adds: Formula
-    examples: tuple[Priced, ...] = Field(min_length=1)
 
 
 class Choice(Value):
@@ -129,13 +114,13 @@ class Rung(Rule):
 
 
 class Preference(Rule):
-    """What decides between layouts of equal cost: the smaller value wins."""
+    """What decides between layouts that are as good as equally fast: the smaller value wins."""
 
     smaller: Formula
 
 
 class TieBand(Value):
-    """Layouts whose costs differ by at most this share count as equal."""
+    """Layouts whose step times differ by at most this share count as equal."""
 
     dense: Share
     moe: Share
@@ -200,25 +185,18 @@ class ConstraintFile(Value):
     rules: tuple[Constraint, ...] = Field(min_length=1)
 
 
-class CostFile(Value):
-    """rules/cost_order.yaml."""
-
-    rules: tuple[Cost, ...] = Field(min_length=1)
-
-
 class Law(Value):
     """Everything that decides between legal layouts, as the files hold it."""
 
     steps: tuple[Step, ...]
     ladder: Ladder
-    costs: tuple[Cost, ...]
 
 
 def json_schema() -> dict[str, Any]:
     """The JSON Schema of every kind of rule file, for editors."""
     from pydantic.json_schema import models_json_schema  # noqa: PLC0415 - only the generator needs it
 
-    kinds = (ConstraintFile, Step, CostFile, Ladder, Overlay)
+    kinds = (ConstraintFile, Step, Ladder, Overlay)
     _, definitions = models_json_schema([(kind, "validation") for kind in kinds], title="TrainFit rule files")
     references = [{"$ref": f"#/$defs/{kind.__name__}"} for kind in kinds]
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", **definitions, "anyOf": references}

@@ -47,14 +47,14 @@ def _priced(found: Found, layout: Layout) -> str:
     ours = float(cost.total(found.case, found.case.layout))
     more = float(cost.total(found.case, layout)) / ours - 1
     if more > SAME:
-        return f"costs {more:.0%} more" if more >= 0.01 else f"costs {more:.1%} more"  # noqa: PLR2004 - digits shown
+        return f"takes {more:.0%} longer" if more >= 0.01 else f"takes {more:.1%} longer"  # noqa: PLR2004 - digits shown
     return _within_ties(more)
 
 
 def _within_ties(more: float) -> str:
     if more >= -SAME:
-        return "costs the same; the simpler layout was taken"
-    return f"costs {-more:.1%} less, within what counts as equal or on a lower rung; the simpler layout was taken"
+        return "takes as long; the simpler layout was taken"
+    return f"takes {-more:.1%} less, within what counts as equal or on a lower rung; the simpler layout was taken"
 
 
 def _searched_again(found: Found, lever: str, value: Any) -> str:
@@ -66,8 +66,8 @@ def _searched_again(found: Found, lever: str, value: Any) -> str:
         return f"With {lever}={value} and everything else searched again nothing fits."
     more = min(costs) / found.winner.cost - 1
     if more > SAME:
-        return f"With everything else searched again the best costs {more:.0%} more."
-    return "With everything else searched again the best costs about the same."
+        return f"With everything else searched again the best takes {more:.0%} longer."
+    return "With everything else searched again the best takes about as long."
 
 
 def _costs_with(found: Found, lever: str, value: Any) -> list[float] | None:

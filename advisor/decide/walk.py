@@ -133,12 +133,8 @@ def _against_limit(found: Found, there: _Point) -> Comparison:
 
 
 def _share(found: Found, rule: law_rules.Step) -> float | None:
-    """The lever's share of the found layout's own step; None for a step that costs nothing."""
-    if not rule.costs:
-        return None
-    parts = cost.parts(found.case, found.case.layout)
-    own = sum(float(parts.get(name, 0.0)) for name in rule.costs)
-    return round(own / (1 + sum(float(part) for part in parts.values())), 4)
+    """The lever's share of the found layout's own step; None for a lever that adds no time of its own."""
+    return cost.share(found.case, rule.time)
 
 
 def _shown(layout: Layout, rule: law_rules.Step) -> str:

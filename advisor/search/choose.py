@@ -1,4 +1,4 @@
-"""Which layout: the cheapest that fits in the lowest rung that has one, ties to the simplest."""
+"""Which layout: the fastest that fits in the lowest rung that has one, ties to the simplest."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Rows:
         peak, reserved: bytes on the worst rank.
         host_fits: which ones the node's own memory can serve, as far as it is known.
         fits: which ones leave the headroom free as well.
-        cost: relative cost of a step.
+        cost: GPU seconds of a token; infinite for what does not fit.
     """
 
     rung: str
@@ -144,6 +144,8 @@ def _chosen(case: Case, best: list[Pick | None], ladder: Ladder, *, strict: bool
 
 def _judged(case: Case, rung: Rung, ladder: Ladder, limit: int) -> Rows:
     """All legal layouts of a rung with their memory and cost."""
+    import numpy as np  # noqa: PLC0415
+
     from advisor.judge import judge  # noqa: PLC0415
 
     choices = [choice for choice in rung.choices if case.policy.law in choice.laws]
@@ -152,7 +154,8 @@ def _judged(case: Case, rung: Rung, ladder: Ladder, limit: int) -> Rows:
     judged = judge(case, legal)
     host_fits = _host_fits(case, judged)
     fits = host_fits & (judged.reserved_bytes <= limit)
-    costs = cost.total(case, legal)
+    costs = np.full(len(legal), np.inf)
+    costs[fits] = cost.total(case, legal.take(fits))
     return Rows(rung.id, len(columns), legal, judged.peak_bytes, judged.reserved_bytes, host_fits, fits, costs)
 
 

@@ -1,58 +1,50 @@
-"""What a layout costs: the cost order of ``rules/cost_order.yaml`` on one layout or on columns of layouts."""
+"""What a layout costs: the GPU time of a token, by the timing model, weighed by a site's preferences."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from advisor.constraints import expression
 from advisor.constraints.facts import AnyLayout, FactsOf
-from advisor.constraints.rulebook import law, overlay
+from advisor.constraints.rulebook import overlay
+from advisor.timing import step_seconds, step_time
+from advisor.types.columns import Columns
 
 if TYPE_CHECKING:
     from advisor.types.case import Case
 
 
-@dataclass(frozen=True)
-class _Price:
-    """A cost rule with its expressions read."""
-
-    id: str
-    applies: expression.Expression
-    adds: expression.Expression
-
-
-@cache
-def _prices() -> tuple[_Price, ...]:
-    read = expression.read
-    return tuple(_Price(rule.id, read(rule.applies), read(rule.adds)) for rule in law().costs)
-
-
-def parts(case: Case, layout: AnyLayout) -> dict[str, Any]:
-    """What each cost rule adds to the time of perfect arithmetic, by the rule's id; only rules that apply."""
-    names = FactsOf(case, layout)
-    found: dict[str, Any] = {}
-    for price in _prices():
-        applies = price.applies(names)
-        if applies is not False and applies is not None:
-            found[price.id] = _where(applies, price.adds(names))
-    return found
-
-
 def total(case: Case, layout: AnyLayout) -> Any:
-    """Relative cost of a step: 1 is perfect arithmetic. A site's preferences multiply it."""
-    cost: Any = 1 + sum(parts(case, layout).values())
+    """GPU seconds of a token with a layout, or with each of some columns; a site's preferences multiply them."""
+    sequences = layout.micro_batch * layout.gradient_accumulation * layout.data_parallel
+    gpu_time = seconds(case, layout) * case.cluster.gpus
+    cost = gpu_time / (sequences * case.training.sequence_length)
     names = FactsOf(case, layout)
     for preference in overlay(case.policy.rules).prefer:
         holds = expression.read(preference.when)(names)
-        cost = cost * _where(holds, preference.factor, otherwise=1.0)
+        cost = cost * _where(holds, preference.factor)
     return cost
 
 
-def _where(condition: Any, value: Any, *, otherwise: float = 0.0) -> Any:
+def seconds(case: Case, layout: AnyLayout) -> Any:
+    """Seconds of one optimizer step."""
+    if isinstance(layout, Columns):
+        return step_seconds(case, layout)
+    return step_time(case.model_copy(update={"layout": layout})).seconds
+
+
+def share(case: Case, parts: tuple[str, ...]) -> float | None:
+    """The share of a step that these parts of it take; None for no parts."""
+    if not parts:
+        return None
+    step = step_time(case)
+    own = sum(part.seconds for part in step.parts if part.name in parts and not part.hidden)
+    return round(own / step.seconds, 4)
+
+
+def _where(condition: Any, factor: float) -> Any:
     if isinstance(condition, (bool, int)):
-        return value if condition else otherwise
+        return factor if condition else 1.0
     import numpy as np  # noqa: PLC0415 - only columns come this far
 
-    return np.where(condition, value, otherwise)
+    return np.where(condition, factor, 1.0)

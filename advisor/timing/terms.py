@@ -24,6 +24,9 @@ TOKEN_WORK: Mapping[str, str] = {
 }
 STAGE_WORK: Mapping[str, str] = {"work.adapters": "F_l", "work.stepped": "N_o"}
 
+#: The parts of a step's time, by the names that answers and rules call them.
+TIME_PARTS = tuple(dict.fromkeys(term.slot for term in TERMS if not term.slot.startswith("work.")))
+
 
 def choices(case: Case) -> dict[str, str]:
     """What selects the formulas of a case, apart from its layout's degrees."""

@@ -91,7 +91,7 @@ def _job_lines(answer: MemoryAnswer) -> list[str]:
     activations = _parts({"saved": saved.saved_bytes, "working set": saved.working_set_bytes, "loss": saved.loss_bytes})
     return [
         f"Parameters: {parameters}. Activations: {activations}.",
-        *_time_lines(answer),
+        *time_lines(answer),
     ]
 
 
@@ -99,7 +99,8 @@ def _parts(sizes: Mapping[str, int]) -> str:
     return ", ".join(f"{format_bytes(size)} {name}" for name, size in sizes.items() if size) or "none"
 
 
-def _time_lines(answer: MemoryAnswer) -> list[str]:
+def time_lines(answer: MemoryAnswer) -> list[str]:
+    """The speed of the layout, and what the whole training takes where it is known how long it is."""
     time = answer.time
     if time.step_time_s is None or time.tokens_per_s is None:
         return [time.note] if time.note else []

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from advisor.units import format_bytes
-from advisor.words.memory import memory_lines, term_lines
+from advisor.words.memory import memory_lines, term_lines, time_lines
 from advisor.words.phrases import VERDICTS, assumption_lines, joined, layout_words, next_lines, short, warning_lines
 
 if TYPE_CHECKING:
@@ -24,6 +24,7 @@ def setup_text(answer: SetupAnswer, full: bool = False) -> str:
             f"{VERDICTS[answer.verdict]}. {answer.framework}, {answer.rung.replace('-', ' ')}.",
             f"Layout: {layout_words(answer.layout)}",
             *memory_lines(answer.estimate),
+            *time_lines(answer.estimate),
         ],
         term_lines(answer.estimate, full, most=5),
         _step_lines(answer.steps, full),
@@ -82,4 +83,4 @@ def _alternative_lines(answer: SetupAnswer) -> list[str]:
 def _alternative(label: str, other: Alternative) -> str:
     fits = "" if other.fits else ", does not fit"
     layout = layout_words(other.layout.model_copy(update={"stage_layers": ()}))  # long, and no help in comparing
-    return f"{label} ({other.cost:.2f}x the cost, {format_bytes(other.peak_bytes)}{fits}): {layout}. {short(other.why)}"
+    return f"{label} ({other.cost:.2f}x the time, {format_bytes(other.peak_bytes)}{fits}): {layout}. {short(other.why)}"
