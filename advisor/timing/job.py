@@ -10,6 +10,7 @@ from typing import Any
 from advisor.columnwise import Number
 from advisor.formula import Term
 from advisor.placement import Place
+from advisor.recompute import keeps
 from advisor.symbols import GLOSSARY, Values
 from advisor.timing.terms import STAGE_WORK, TOKEN_WORK, select
 from advisor.types.case import Case
@@ -59,6 +60,7 @@ class Job:
     layout: Any
     assumed: Mapping[str, Number] = field(default_factory=dict)
     _passes: dict[str, Number] = field(default_factory=dict, repr=False)
+    _again: dict[str, Number] = field(default_factory=dict, repr=False)
 
     @cached_property
     def values(self) -> Values:
@@ -74,3 +76,10 @@ class Job:
         if term.name not in self._passes:
             self._passes[term.name] = term(Given(self.values, n_p=1))
         return self._passes[term.name]
+
+    def made_again(self, slot: str) -> Number:
+        """1 where the recompute policy drops this slot's tensors in each layer, else 0; plainly 0 where none does."""
+        if slot not in self._again:
+            dropped = 1 - keeps(Place(self.case, self.layout), slot)
+            self._again[slot] = dropped if isinstance(dropped, int) or dropped.any() else 0
+        return self._again[slot]

@@ -9,7 +9,7 @@ from typing import Any
 from advisor.columnwise import Number, choose
 from advisor.formula import Term
 from advisor.placement import Place
-from advisor.recompute import keeps, policy_is, selects_operators
+from advisor.recompute import policy_is, selects_operators
 from advisor.timing.job import Given, Job
 from advisor.timing.passes import Passes, passes
 from advisor.timing.terms import select
@@ -40,16 +40,16 @@ def layer_lines(place: Place, job: Job, *, moe: bool) -> Iterator[tuple[str, Lin
     """What the stage's layers of one kind cost in a step, each with what it is."""
     terms, count, m = select(place.case, moe=moe), passes(place, moe=moe), job.values["m"]
     parts = _experts if moe else _feed_forward
-    for kind, slot, number in (*_attention(place, count), *parts(place, count)):
+    for kind, slot, number in (*_attention(place, job, count), *parts(place, job, count)):
         if slot in terms and not _nothing(number):
             term, n_p = terms[slot], number * m
             yield kind, Line(term, Given(job.values, n_p=n_p), n_p * job.one_pass(term))
 
 
-def _attention(place: Place, count: Passes) -> Iterator[Counted]:
-    core = _dropped(place, count, "attention.core")
+def _attention(place: Place, job: Job, count: Passes) -> Iterator[Counted]:
+    core = _dropped(job, count, "attention.core")
     yield COMPUTE, "matrices.attention", _matrices(place, count)
-    yield COMPUTE, "matrices.up_projections", _dropped(place, count, "attention.mla_up")
+    yield COMPUTE, "matrices.up_projections", _dropped(job, count, "attention.mla_up")
     yield ATTENTION, "attention.scores", count.scores - _kept_operators(place) * count.again + core
     yield COMPUTE, "elementwise.scores", count.twice + core
     yield COMPUTE, "elementwise.casts", count.once
@@ -57,24 +57,25 @@ def _attention(place: Place, count: Passes) -> Iterator[Counted]:
     yield CONTEXT, "exchange.context_sent", count.twice
 
 
-def _feed_forward(place: Place, count: Passes) -> Iterator[Counted]:
-    yield COMPUTE, "matrices.dense", _matrices(place, count) + _dropped(place, count, "ffn.up")
-    yield COMPUTE, "elementwise.dense", count.twice + _dropped(place, count, "ffn.input") / 2
+def _feed_forward(place: Place, job: Job, count: Passes) -> Iterator[Counted]:
+    yield COMPUTE, "matrices.dense", _matrices(place, count) + _dropped(job, count, "ffn.up")
+    yield COMPUTE, "elementwise.dense", count.twice + _dropped(job, count, "ffn.input") / 2
     yield LAUNCH, "launches.dense", count.twice
 
 
-def _experts(place: Place, count: Passes) -> Iterator[Counted]:
-    again = _dropped(place, count, "moe.up")
+def _experts(place: Place, job: Job, count: Passes) -> Iterator[Counted]:
+    again = _dropped(job, count, "moe.up")
     yield COMPUTE, "matrices.experts", _matrices(place, count) + again
     yield COMPUTE, "matrices.shared", _matrices(place, count) + again
-    yield COMPUTE, "elementwise.experts", count.twice + _dropped(place, count, "moe.input") / 2
+    yield COMPUTE, "elementwise.experts", count.twice + _dropped(job, count, "moe.input") / 2
     yield LAUNCH, "launches.experts", count.twice
     yield ROUTED, "exchange.experts_sent", count.once + again
 
 
-def _dropped(place: Place, count: Passes, slot: str) -> Number:
+def _dropped(job: Job, count: Passes, slot: str) -> Number:
     """Layers that make this slot's tensors again, apart from those that are recomputed as a whole."""
-    return count.partly * (1 - keeps(place, slot))
+    again = job.made_again(slot)
+    return 0 if _nothing(again) else count.partly * again
 
 
 def _kept_operators(place: Place) -> Number:

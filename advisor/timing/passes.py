@@ -82,4 +82,6 @@ def passes(place: Place, *, moe: bool) -> Passes:
     sums = _sums(place.model, place.trained, moe)
     first_kept = at_most(place.first_layer + recomputed_layers(place), place.end_layer)
     again = pick(sums.inputs, first_kept) - pick(sums.inputs, place.first_layer)
-    return Passes(place.span(sums.forward), place.span(sums.inputs), place.span(sums.weights), again)
+    forward = place.span(sums.forward)
+    inputs, weights = (forward if table == sums.forward else place.span(table) for table in (sums.inputs, sums.weights))
+    return Passes(forward, inputs, weights, again)
