@@ -1,4 +1,4 @@
-"""`python -m tests.generate`: rewrites what is generated: outputs in pages, rules/schema.json, tool snapshots.
+"""`python -m tests.generate`: rewrites what is generated: outputs in pages, rules/schema.json, docs/openapi.json, tool snapshots.
 
 An example in README.md is a fence of ``sh`` or ``python`` that is followed by its output between two markers. It is
 run as it stands there, so what a reader sees is what the product says.
@@ -16,6 +16,7 @@ from advisor.constraints.rules import json_schema
 from tests.experts import page_of_jobs
 from tools import TOOLS
 from tools.cli import main as trainfit
+from tools.http_door import openapi_document
 from tools.tool import Tool
 
 ROOT = Path(__file__).parent.parent
@@ -33,6 +34,7 @@ def generated() -> Mapping[Path, str]:
         README: EXAMPLE.sub(with_output, README.read_text(encoding="utf-8")),
         RECOMMENDATIONS: JOBS.sub(lambda _: page_of_jobs() + "\n", RECOMMENDATIONS.read_text(encoding="utf-8")),
         ROOT / "rules" / "schema.json": json.dumps(json_schema(), indent=1, sort_keys=True) + "\n",
+        ROOT / "docs" / "openapi.json": json.dumps(openapi_document(), indent=1, ensure_ascii=False) + "\n",
         **{ROOT / "tests" / "snapshots" / f"{tool.name}.json": face(tool) for tool in TOOLS},
     }
 

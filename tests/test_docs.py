@@ -26,6 +26,7 @@ GENERATED = (
     "README.md",
     "docs/recommendations.md",
     "rules/schema.json",
+    "docs/openapi.json",
     *(f"tests/snapshots/{tool.name}.json" for tool in TOOLS),
 )
 

@@ -6,6 +6,7 @@ import time
 
 import anyio
 import pytest
+from anyio.from_thread import start_blocking_portal
 
 from advisor.errors import AdvisorError
 from tests.doors import by_python
@@ -14,26 +15,33 @@ from tools.work import worker
 from tools.work.pool import Pool
 
 SMALL = ("list_catalog", {"kind": "devices", "query": "h100"})
-CASE = {"model": "llama-3-70b", "hardware": "64x8 H100-80GB"}
 LONG = (
     "explore",
     {
-        "case": CASE,
+        "case": {"model": "llama-3-70b", "hardware": "64x8 H100-80GB"},
         "vary": {"micro_batch": "1..64 1", "sequence_length": "1024..65536 1024", "tensor_parallel": [1, 2, 4, 8]},
     },
 )
 
-alone = pytest.mark.skipif(not hasattr(os, "kill"), reason="needs signals")
+
+@pytest.fixture(scope="module")
+def portal():
+    with start_blocking_portal() as portal:
+        yield portal
 
 
-def within(pool, work):
-    """Run ``work(pool)`` inside an open pool."""
+@pytest.fixture(scope="module")
+def shared(portal):
+    with portal.wrap_async_context_manager(Pool(2)) as pool:
+        yield pool
 
-    async def run():
-        async with pool:
-            return await work(pool)
 
-    return anyio.run(run)
+@pytest.fixture
+def pool(shared, portal, monkeypatch):
+    """Two workers that are ready."""
+    portal.call(settled, shared)
+    yield shared
+    monkeypatch.undo()
 
 
 async def ask(pool, call, *, allow_paths=True):
@@ -41,57 +49,39 @@ async def ask(pool, call, *, allow_paths=True):
     return await pool.reply(find_tool(name), arguments, allow_paths=allow_paths)
 
 
-async def settled(pool, count, *, other_than=()):
-    """Wait until so many workers are ready, none of them among those before."""
-    for _ in range(1200):
-        if len(pool.pids) == count and not set(pool.pids) & set(other_than):
+async def settled(pool, other_than=()):
+    """Wait until every worker is ready, none of them among those before."""
+    for _ in range(600):
+        await anyio.sleep(0.1)  # first of all: a worker that was just killed is noticed
+        if len(pool.pids) == pool.workers and not set(pool.pids) & set(other_than):
             return pool.pids
-        await anyio.sleep(0.05)
     pytest.fail("the workers did not start")
 
 
-def test_a_worker_gives_the_answer_and_the_error_of_every_door():
-    async def work(pool):
-        sent = await ask(pool, SMALL)
-        with pytest.raises(AdvisorError) as refused:
-            await ask(pool, ("list_catalog", {"kind": "device"}))
-        return sent, refused.value
+def ended(pid):
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return True
+    return False
 
-    sent, error = within(Pool(1), work)
+
+def refusal(portal, *arguments):
+    with pytest.raises(AdvisorError) as refused:
+        portal.call(*arguments)
+    return refused.value
+
+
+def test_a_worker_gives_the_answer_and_the_error_of_every_door(pool, portal):
+    sent = portal.call(ask, pool, SMALL)
     assert ("answer", sent.as_data()) == by_python(*SMALL)
     assert sent.text
-    assert ("error", error.as_dict()) == by_python("list_catalog", {"kind": "device"})
+    unknown = ("list_catalog", {"kind": "device"})
+    assert ("error", refusal(portal, ask, pool, unknown).as_dict()) == by_python(*unknown)
 
 
-def test_a_call_out_of_time_is_stopped_and_its_worker_replaced():
-    async def work(pool):
-        (before,) = await settled(pool, 1)
-        with pytest.raises(AdvisorError, match="longer than the time limit") as refused:
-            await ask(pool, LONG)
-        pool.time_limit_s = 30
-        await ask(pool, SMALL)
-        return before, refused.value.code, pool.pids
-
-    before, code, after = within(Pool(1, time_limit_s=0.3), work)
-    assert code == "time_limit"
-    assert before not in after
-    with pytest.raises(ProcessLookupError):
-        os.kill(before, 0)
-
-
-def test_a_call_given_up_is_stopped():
-    async def work(pool):
-        (before,) = await settled(pool, 1)
-        with anyio.move_on_after(0.3):
-            await ask(pool, LONG)
-        return await settled(pool, 1, other_than=[before])
-
-    assert within(Pool(1), work)
-
-
-def test_small_calls_are_answered_while_long_ones_run():
-    async def work(pool):
-        await settled(pool, 2)
+def test_small_calls_are_answered_while_long_ones_run(pool, portal):
+    async def work():
         async with anyio.create_task_group() as tasks:
             for _ in range(3):
                 tasks.start_soon(ask, pool, LONG)
@@ -103,13 +93,34 @@ def test_small_calls_are_answered_while_long_ones_run():
             tasks.cancel_scope.cancel()
         return spent
 
-    assert within(Pool(2), work) < 5
+    assert portal.call(work) < 5
 
 
-@alone
-def test_a_killed_worker_is_replaced_and_its_call_answered_by_another():
-    async def work(pool):
-        before = await settled(pool, 2)
+def test_a_call_out_of_time_is_stopped_and_its_worker_replaced(pool, portal, monkeypatch):
+    before = pool.pids
+    monkeypatch.setattr(pool, "time_limit_s", 0.3)
+    error = refusal(portal, ask, pool, LONG)
+    assert error.code == "time_limit"
+    assert "time limit of 0.3 s" in error.detail
+    after = portal.call(settled, pool)
+    assert [ended(pid) for pid in before].count(True) == len(set(before) - set(after)) == 1
+
+
+def test_a_call_given_up_is_stopped(pool, portal):
+    before = pool.pids
+
+    async def give_up():
+        with anyio.move_on_after(0.3):
+            await ask(pool, LONG)
+
+    portal.call(give_up)
+    assert len(set(before) - set(portal.call(settled, pool))) == 1
+
+
+def test_a_killed_worker_is_replaced_and_its_call_answered_by_another(pool, portal):
+    first, second = pool.pids
+
+    async def work():
         outcomes = []
 
         async def one():
@@ -119,61 +130,53 @@ def test_a_killed_worker_is_replaced_and_its_call_answered_by_another():
             for _ in range(20):
                 tasks.start_soon(one)
             await anyio.sleep(0.01)
-            os.kill(before[0], signal.SIGKILL)
-        return before, outcomes, await settled(pool, 2)
+            os.kill(first, signal.SIGKILL)
+        return outcomes
 
-    before, outcomes, after = within(Pool(2), work)
-    assert len(outcomes) == 20
-    assert before[0] not in after
-    assert before[1] in after
+    assert len(portal.call(work)) == 20
+    after = portal.call(settled, pool, [first])
+    assert second in after
 
 
-@alone
-def test_a_call_that_ends_two_workers_is_given_up():
-    async def work(pool):
-        await settled(pool, 2)
+def test_a_long_call_that_finds_no_free_worker_is_told_so(pool, portal):
+    async def work():
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(ask, pool, LONG)
+            await anyio.sleep(0.1)
+            pool.time_limit_s, usual = 0.3, pool.time_limit_s
+            with pytest.raises(AdvisorError, match="every worker was busy") as refused:
+                await ask(pool, LONG)
+            pool.time_limit_s = usual
+            tasks.cancel_scope.cancel()
+        return refused.value.code
 
-        async def kill_all():
-            while True:
-                for pid in pool.pids:
-                    os.kill(pid, signal.SIGKILL)
-                await anyio.sleep(0.05)
+    assert portal.call(work) == "busy"
 
+
+def test_a_call_that_ends_two_workers_is_given_up_and_the_next_is_answered(pool, portal):
+    async def kill_all():
+        while True:
+            for pid in pool.pids:
+                os.kill(pid, signal.SIGKILL)
+            await anyio.sleep(0.05)
+
+    async def work():
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(kill_all)
             with pytest.raises(AdvisorError, match="two worker processes ended") as refused:
                 await ask(pool, LONG)
             tasks.cancel_scope.cancel()
+        await ask(pool, SMALL)
         return refused.value.code
 
-    assert within(Pool(2), work) == "worker_lost"
+    assert portal.call(work) == "worker_lost"
 
 
-def test_a_call_that_finds_no_free_worker_is_told_so():
-    async def work(pool):
-        await settled(pool, 1)
-        async with anyio.create_task_group() as tasks:
-            tasks.start_soon(quiet, pool)
-            await anyio.sleep(0.1)
-            pool.time_limit_s = 0.3
-            with pytest.raises(AdvisorError, match="every worker was busy") as refused:
-                await ask(pool, SMALL)
-            tasks.cancel_scope.cancel()
-        return refused.value.code
-
-    async def quiet(pool):
-        await ask(pool, LONG)
-
-    assert within(Pool(1), work) == "busy"
-
-
-def test_workers_end_with_their_pool():
-    async def work(pool):
-        return await settled(pool, 2)
-
-    for pid in within(Pool(2), work):
-        with pytest.raises(ProcessLookupError):
-            os.kill(pid, 0)
+def test_workers_end_with_their_pool(portal):
+    with portal.wrap_async_context_manager(Pool(1)) as pool:
+        (pid,) = portal.call(settled, pool)
+        assert not ended(pid)
+    assert ended(pid)
 
 
 def test_a_sweep_may_take_more_time_on_the_callers_own_machine_only():
