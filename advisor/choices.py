@@ -14,6 +14,7 @@ def choices(case: Case, *, masked: bool = False) -> dict[str, str]:
     sharding = training.framework in SHARDING_FRAMEWORKS
     adapters = training.method in {"lora", "dora", "qlora"}
     return {
+        "profile": case.policy.profile,
         "base": "quantized" if training.base_weight_bytes else "plain",
         "expert_base": "quantized" if training.base_weight_bytes and quantizes_experts(case) else "plain",
         "reduction": "in_place" if training.framework == "fsdp1" else "copied",

@@ -12,7 +12,14 @@ from advisor.choices import choices
 from advisor.columnwise import Number
 from advisor.formula import Term
 from advisor.placement import Place
-from advisor.presence import Presence, checkpoint_presence, layer_presence, outer_presence, selected_presence
+from advisor.presence import (
+    Presence,
+    always_present,
+    checkpoint_presence,
+    layer_presence,
+    outer_presence,
+    selected_presence,
+)
 from advisor.symbols import Values
 from advisor.terms import select
 from advisor.types.case import Case
@@ -199,7 +206,8 @@ def outer_lines(place: Place) -> Iterator[Line]:
     """The slots of a stage outside its layers."""
     terms = select(choices(place.case) | {"ffn_kind": "none"})
     values = Values(place)
-    for slot, presence in outer_presence(place).items():
+    exact = place.case.policy.profile == "exact"
+    for slot, presence in (outer_presence(place) if exact else always_present(terms)).items():
         if slot in terms:
             yield Line(terms[slot], values, whole_bytes(terms[slot](values)), presence)
 

@@ -10,7 +10,7 @@ import ast
 import inspect
 import re
 import textwrap
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Literal
@@ -84,8 +84,10 @@ class Term:
         return tuple(re.split(rf"(?<![\w.])({names})(?!\w)", self.formula))
 
 
-def term(slot: str, source: str, **when: str | tuple[str, ...]) -> Callable[[Callable[..., Number]], Term]:
-    """Make a term of a one-expression function whose arguments are glossary symbols.
+def term(
+    slot: str, source: str, *, glossary: Collection[str] = GLOSSARY, **when: str | tuple[str, ...]
+) -> Callable[[Callable[..., Number]], Term]:
+    """Make a term of a one-expression function whose arguments are symbols of a glossary.
 
     Raises:
         TypeError: the function holds more than a docstring and one return, or an argument is not in the glossary.
@@ -94,7 +96,7 @@ def term(slot: str, source: str, **when: str | tuple[str, ...]) -> Callable[[Cal
 
     def decorate(function: Callable[..., Number]) -> Term:
         symbols = tuple(inspect.signature(function).parameters)
-        _refuse_unknown(function.__name__, symbols)
+        _refuse_unknown(function.__name__, symbols, glossary)
         return Term(
             name=function.__name__,
             slot=slot,
@@ -109,10 +111,10 @@ def term(slot: str, source: str, **when: str | tuple[str, ...]) -> Callable[[Cal
     return decorate
 
 
-def _refuse_unknown(name: str, symbols: Iterable[str]) -> None:
+def _refuse_unknown(name: str, symbols: Iterable[str], glossary: Collection[str]) -> None:
     for symbol in symbols:
-        if symbol not in GLOSSARY:
-            close = nearest(symbol, GLOSSARY)
+        if symbol not in glossary:
+            close = nearest(symbol, glossary)
             raise TypeError(f"{name}: {symbol!r} is not in the glossary; nearest: {', '.join(close) or 'none'}")
 
 

@@ -6,7 +6,7 @@ tensors while it is differentiated. Memory at an instant is the sum over slots o
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from advisor.columnwise import Number, at_least, at_most, choose, nowhere, pick, rounded_up, whole_number
@@ -85,12 +85,18 @@ def outer_presence(place: Place) -> Mapping[str, Presence]:
     return presence
 
 
+def always_present(slots: Iterable[str]) -> Mapping[str, Presence]:
+    """An article knows no instants: every slot counts once at each of them, and what is offloaded on the host."""
+    resident = dict.fromkeys(PHASES, 1)
+    return {slot: {HOST: 1} if slot.startswith("host.") else resident for slot in slots}
+
+
 def _gradient_presence(place: Place) -> dict[str, Presence]:
     """Gradients appear from the head down to the embedding, and stay where they accumulate or have a buffer.
 
     Sharded weights' outer unit (head and embedding) is reduced last: until then its gradients count under ``gather``.
     """
-    stay = 1 - _gradients_leave(place)
+    stay = 0 if place.case.training.optimizer.in_backward else 1 - _gradients_leave(place)
     before = stay * _gradients_before(place)
     early = dict.fromkeys(UP_TO_LAST, before)
     gathers = _gathers(place)

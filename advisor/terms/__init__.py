@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import lru_cache
 
 from advisor.formula import Term
 from advisor.terms import attention, feed_forward, head, host, norms, states, transients
+from advisor.terms.articles import ARTICLE_TERMS
 
 TERMS: tuple[Term, ...] = (
     *states.TERMS,
@@ -19,14 +20,15 @@ TERMS: tuple[Term, ...] = (
 )
 
 
-def _by_slot() -> Mapping[str, tuple[Term, ...]]:
+def _by_slot(terms: Iterable[Term]) -> Mapping[str, tuple[Term, ...]]:
     slots: dict[str, list[Term]] = {}
-    for term in TERMS:
+    for term in terms:
         slots.setdefault(term.slot, []).append(term)
     return {slot: tuple(terms) for slot, terms in slots.items()}
 
 
-SLOTS: Mapping[str, tuple[Term, ...]] = _by_slot()
+SLOTS: Mapping[str, tuple[Term, ...]] = _by_slot(TERMS)
+ARTICLE_SLOTS: Mapping[str, tuple[Term, ...]] = _by_slot(ARTICLE_TERMS)
 
 
 def select(choices: Mapping[str, str]) -> Mapping[str, Term]:
@@ -41,7 +43,8 @@ def select(choices: Mapping[str, str]) -> Mapping[str, Term]:
 @lru_cache(maxsize=1024)
 def _selected(items: tuple[tuple[str, str], ...]) -> Mapping[str, Term]:
     choices, chosen = dict(items), {}
-    for slot, terms in SLOTS.items():
+    exact = choices.get("profile", "exact") == "exact"
+    for slot, terms in (SLOTS if exact else ARTICLE_SLOTS).items():
         matching = [term for term in terms if term.applies(choices)]
         if len(matching) > 1:
             raise LookupError(f"{slot}: {', '.join(term.name for term in matching)} claim the same case")

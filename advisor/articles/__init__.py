@@ -1,0 +1,12 @@
+"""The three articles that TrainFit grew from: every worked number as a formula with its letters, and where it is wrong.
+
+A number is made of terms, the very ones that ``profile`` puts into an estimate wherever the engine has such a term.
+"""
+
+from advisor.articles.cases import ARTICLES, ArticleCase, case_ids, find_case
+from advisor.articles.conflicts import Conflict, conflicts, find_conflict
+from advisor.articles.evaluate import Figure, evaluate
+
+__all__ = [
+    "ARTICLES", "ArticleCase", "Conflict", "Figure", "case_ids", "conflicts", "evaluate", "find_case", "find_conflict",
+]  # fmt: skip

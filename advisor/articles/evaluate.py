@@ -1,0 +1,150 @@
+"""A worked number, computed: its terms with the letters' values, added, divided, rounded or compared."""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Final
+
+from advisor.articles.cases import ArticleCase, own_letters
+from advisor.articles.collectives import ON_FIRST_RANK, Vector
+from advisor.articles.letters import LETTERS
+from advisor.articles.shapes import SHAPES
+from advisor.articles.shares import SHARES
+from advisor.errors import AdvisorError, unknown_name
+from advisor.formula import Term
+from advisor.terms.articles import ARTICLE_TERMS
+from advisor.units import GB
+
+FORMULAS: Final[Mapping[str, Term]] = MappingProxyType({term.name: term for term in (*ARTICLE_TERMS, *SHARES, *SHAPES)})
+_ROUNDED: Final[Mapping[str, Callable[[float], float]]] = {"": lambda value: value, "up": math.ceil, "down": math.floor}
+_COMPARED: Final[Mapping[str, Callable[[float, float], bool]]] = {
+    "at_most": operator.le, "below": operator.lt, "above": operator.gt,
+}  # fmt: skip
+
+Values = Mapping[str, float]
+
+
+@dataclass(frozen=True)
+class Line:
+    """One term with its numbers; ``sign`` is -1 where it is taken off, ``below`` where it divides."""
+
+    term: Term
+    substituted: str
+    value: float
+    sign: int
+    below: bool
+
+
+@dataclass(frozen=True)
+class Figure:
+    """What a worked number comes to, in base units: bytes, parameters, seconds, plain numbers.
+
+    Attributes:
+        value: the number; None for a collective.
+        upper: the upper end, where the article has a range of inputs.
+        holds: the comparison's outcome, where the case is one.
+        vector: what the first rank holds after a collective.
+    """
+
+    value: float | None
+    upper: float | None = None
+    holds: bool | None = None
+    vector: Vector = ()
+    lines: tuple[Line, ...] = ()
+    letters: Values = field(default_factory=dict)
+
+
+def evaluate(case: ArticleCase, changed: Values = MappingProxyType({})) -> Figure:
+    """The number, with some letters changed.
+
+    Args:
+        case: the worked number.
+        changed: values by letter, in the article's spelling or ours.
+
+    Raises:
+        AdvisorError: ``unknown_letter`` for a letter the number does not depend on; ``not_covered`` when the article
+            gives no formula; ``invalid_value`` where the values leave no number.
+    """
+    if case.collective:
+        return Figure(None, vector=ON_FIRST_RANK[case.collective](case.vectors))
+    if not case.executable:
+        detail = f"{case.id}: the article prints a number without a formula, so there is nothing to compute"
+        raise AdvisorError("not_covered", detail, pointer="/id")
+    values = _values(case, {**case.given, **_read(case, changed)})
+    try:
+        value, lines = _total(case, values)
+        upper = _total(case, _values(case, {**case.given, **case.upper}))[0] if case.upper else None
+    except (ZeroDivisionError, OverflowError) as error:
+        detail = f"{case.id}: these values leave no finite number ({error}); give positive ones"
+        raise AdvisorError("invalid_value", detail, pointer="/values") from error
+    return Figure(value, upper, _holds(case, value, values), lines=lines, letters=_shown(lines, values))
+
+
+def _total(case: ArticleCase, values: Values) -> tuple[float, tuple[Line, ...]]:
+    lines = (*_lines(case.total, values, below=False), *_lines(case.of, values, below=True))
+    above = sum(line.sign * line.value for line in lines if not line.below)
+    below = sum(line.sign * line.value for line in lines if line.below) if case.of else 1
+    return _ROUNDED[case.rounded](above * case.times / below), lines
+
+
+def _lines(names: Iterable[str], values: Values, *, below: bool) -> tuple[Line, ...]:
+    return tuple(_line(name, values, below) for name in names)
+
+
+def _line(name: str, values: Values, below: bool) -> Line:
+    term = FORMULAS[name.removeprefix("-")]
+    return Line(term, term.substituted(values), float(term(values)), -1 if name.startswith("-") else 1, below)
+
+
+def _holds(case: ArticleCase, value: float, values: Values) -> bool | None:
+    if case.limit is None:
+        return None
+    kind, limit = case.limit
+    return _COMPARED[kind](value, values[limit] if isinstance(limit, str) else limit)
+
+
+def _read(case: ArticleCase, changed: Values) -> dict[str, float]:
+    """Changed values under our letters."""
+    spelt = own_letters(case.article)
+    read: dict[str, float] = {}
+    for name, value in changed.items():
+        own = spelt.get(name, {"letter": name})
+        letters = own["letter"] if isinstance(own["letter"], list) else [own["letter"]]
+        letter = next((one for one in (*letters, name) if one in case.given), None)
+        if letter is None:
+            raise unknown_name("letter", name, case.given, pointer=f"/values/{name}")
+        read[letter] = value * GB if own.get("in") == "GB" else value
+    return read
+
+
+def _values(case: ArticleCase, given: Values) -> Values:
+    """Every letter: given, following from others, or what the articles take."""
+    values = {name: letter.default for name, letter in LETTERS.items() if letter.default is not None} | dict(given)
+    follows: Mapping[str, Callable[[], float]] = {
+        "G": lambda: values["N"],
+        "G_x": lambda: values["N_e"],
+        "g": lambda: values["a"],
+        "f": lambda: values["h"],
+        "d": lambda: values["h"] / values["a"],
+    }
+    for name, read in follows.items():
+        if name not in values and set(_needs(name)) <= set(values):
+            values[name] = read()
+    for place, letter in enumerate(("z_1", "z_2", "z_3"), start=1):
+        values[letter] = values["dp"] if case.zero_stage >= place else 1
+    if "K" in given:
+        values |= {"rho": 1 / values["K"], "kappa": (values["K"] - 1) / values["K"]}
+    return values
+
+
+def _needs(name: str) -> tuple[str, ...]:
+    return {"G": ("N",), "G_x": ("N_e",), "g": ("a",), "f": ("h",), "d": ("h", "a")}[name]
+
+
+def _shown(lines: Iterable[Line], values: Values) -> Values:
+    used = {symbol for line in lines for symbol in line.term.symbols}
+    return {name: values[name] for name in LETTERS if name in used}

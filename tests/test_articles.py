@@ -1,0 +1,128 @@
+"""The articles' worked numbers, each computed by the product and held against an independent reading."""
+
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from advisor.articles import case_ids, conflicts, evaluate, find_case
+from advisor.catalog.reader import read_yaml
+from advisor.errors import AdvisorError
+
+DATA = Path(__file__).parent / "data" / "articles.yaml"
+UNITS = {"GB": 1e9, "MB": 1e6, "TB": 1e12, "Bparams": 1e9, "Mparams": 1e6, "%": 0.01}
+RECOMPUTED = 1e-6
+STATED = 0.02
+
+
+@cache
+def rows():
+    return {row["id"]: row for row in read_yaml(DATA)["cases"]}
+
+
+WITH_FORMULA = [key for key, row in rows().items() if row["recomputed"] is not None]
+
+
+def value_of(case_id, changed=None):
+    """The product's value in the unit that the article prints."""
+    figure = evaluate(find_case(case_id), changed or {})
+    if figure.holds is not None:
+        return figure.holds
+    return list(figure.vector) or figure.value / UNITS.get(rows()[case_id]["unit"], 1)
+
+
+def last_digit(printed):
+    """One unit in the last digit of a number as it is printed: some articles cut off rather than round."""
+    text = f"{printed:.10g}"
+    if "." in text:
+        return 10.0 ** -len(text.partition(".")[2])
+    return 10.0 ** max(0, len(text) - 3)
+
+
+#: A printed number may count in binary units without saying so: 1,024, 1,024 squared, 1,024 cubed (conflict C1).
+BINARY = (1, 1.024, 1.024**2, 1.024**3)
+
+
+@pytest.mark.parametrize("case_id", WITH_FORMULA)
+def test_a_worked_number_comes_out_as_recomputed(case_id):
+    expected = rows()[case_id]["recomputed"]
+    computed = value_of(case_id)
+    assert computed == (expected if isinstance(expected, bool | list) else pytest.approx(expected, rel=RECOMPUTED))
+
+
+@pytest.mark.parametrize("case_id", [key for key in WITH_FORMULA if rows()[key]["agrees"]])
+def test_a_worked_number_that_agrees_is_the_printed_one(case_id):
+    printed, computed = rows()[case_id]["stated"], value_of(case_id)
+    if isinstance(printed, bool):
+        assert computed is printed
+    elif isinstance(printed, list) and isinstance(computed, list):
+        assert computed == printed
+    elif isinstance(printed, list):
+        low, high = printed
+        upper = evaluate(find_case(case_id)).upper
+        upper = computed if upper is None else upper / UNITS.get(rows()[case_id]["unit"], 1)
+        assert low * (1 - STATED) <= upper
+        assert computed <= high * (1 + STATED)
+    else:
+        near = max(STATED * abs(printed), last_digit(printed))
+        assert min(abs(computed / binary - printed) for binary in BINARY) <= near * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("case_id", [key for key in WITH_FORMULA if rows()[key]["agrees"] is False])
+def test_a_worked_number_that_disagrees_names_the_conflict(case_id):
+    assert find_case(case_id).conflicts
+
+
+@pytest.mark.parametrize("case_id", rows())
+def test_the_product_says_what_the_reading_says_of_a_number(case_id):
+    ours, row = find_case(case_id), rows()[case_id]
+    assert (ours.unit, ours.agrees, ours.sound) == (row["unit"], row["agrees"], row["sound"])
+    assert ours.stated == (tuple(row["stated"]) if isinstance(row["stated"], list) else row["stated"])
+    assert ours.section == str(row["section"])
+
+
+def test_every_worked_number_is_known_and_none_besides():
+    assert sorted(case_ids()) == sorted(rows())
+
+
+def test_what_cannot_be_computed_has_no_formula_and_says_so():
+    without = [key for key in rows() if not find_case(key).executable]
+    assert sorted(without) == sorted(key for key, row in rows().items() if row["formula"] is None)
+    with pytest.raises(AdvisorError, match="without a formula"):
+        evaluate(find_case(without[0]))
+
+
+@pytest.mark.parametrize("case_id", WITH_FORMULA)
+def test_the_numbers_shown_make_the_value(case_id):
+    figure = evaluate(find_case(case_id))
+    for line in figure.lines:
+        shown = line.substituted.replace(",", "").replace("·", "*").replace("^", "**")
+        assert eval(shown) == pytest.approx(line.value, rel=1e-9)  # numbers and signs only
+
+
+def test_other_numbers_give_another_value_in_either_spelling():
+    assert value_of("s1-ch4.5-7b-zero1", {"Phi": 13e9}) == pytest.approx(71.5)
+    assert value_of("s1-ch4.5-7b-zero1", {"N": 8, "Phi": 7e9}) == pytest.approx(38.5)
+    assert value_of("s0-ch2.5-fits", {"cap_gb": 500}) is True
+
+
+def test_a_letter_the_number_does_not_depend_on_is_refused_with_those_it_does():
+    with pytest.raises(AdvisorError) as refused:
+        value_of("s1-ch4.5-7b-zero1", {"heads": 3})
+    assert refused.value.code == "unknown_letter"
+
+
+def test_a_value_that_leaves_no_number_is_refused():
+    with pytest.raises(AdvisorError, match="no finite number"):
+        value_of("s1-ch4.5-7b-zero1", {"N": 0})
+
+
+def test_every_conflict_has_its_place_in_the_list_and_the_cases_name_no_other():
+    named = {key for case_id in case_ids() for key in find_case(case_id).conflicts}
+    assert named <= set(conflicts())
+    assert list(conflicts()) == [f"C{number}" for number in range(1, 70)]
+
+
+def test_a_number_that_is_not_sound_says_why():
+    unsound = [key for key in case_ids() if not find_case(key).sound]
+    assert [key for key in unsound if not find_case(key).conflicts and find_case(key).better is None] == []
