@@ -96,7 +96,9 @@ def _gradient_presence(place: Place) -> dict[str, Presence]:
 
     Sharded weights' outer unit (head and embedding) is reduced last: until then its gradients count under ``gather``.
     """
-    stay = 0 if place.case.training.optimizer.in_backward else 1 - _gradients_leave(place)
+    if place.case.training.optimizer.in_backward:
+        return _stepped_at_once(place)
+    stay = 1 - _gradients_leave(place)
     before = stay * _gradients_before(place)
     early = dict.fromkeys(UP_TO_LAST, before)
     gathers = _gathers(place)
@@ -123,6 +125,19 @@ def _gradients_before(place: Place) -> Number:
         return 1
     unsynced = place.case.training.gradient_sync == "last" and place.case.training.framework in SHARDING_FRAMEWORKS
     return 0 if unsynced else choose(place.micro_batches > 1, 1, 0)
+
+
+def _stepped_at_once(place: Place) -> dict[str, Presence]:
+    """Gradients of an optimizer that steps in the backward pass: one layer's; a tied head's until the embedding's."""
+    layer = dict.fromkeys(BACKWARD, 1 / at_least(place.layers, 1))
+    tied = dict.fromkeys(BACKWARD, 1) if place.model.tied_embeddings else {}
+    return {
+        "gradients.layers": layer,
+        "gradients.experts": layer,
+        "adapters.gradients": layer,
+        "gradients.head": {HEAD: 1, **tied, EMBEDDING: 1 if tied else 0},
+        "gradients.embedding": {EMBEDDING: 1},
+    }
 
 
 def keeps_main_gradient(case: Case) -> bool:

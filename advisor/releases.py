@@ -30,10 +30,13 @@ def logits_path(case: Case) -> str:
         return "vocab_parallel"
     if case.model.model_type in _NEVER_UPCAST or "kempnerforge" in training.framework_version.lower():
         return "own_dtype"  # their loss functions take the logits as they come
-    if training.framework == "torchtitan":
-        return "compiled" if training.compile and compiles_loss(training.framework_version) else "upcast"
+    titan = training.framework == "torchtitan"
+    # torchtune compiles a chunk's loss with the model
+    compiles = compiles_loss(training.framework_version) if titan else training.loss == "chunked"
+    if training.compile and compiles:
+        return "compiled"
     found = release(training.framework_version, "transformers")
-    if found is None or found >= (4, 50):
+    if titan or found is None or found >= (4, 50):
         return "upcast"
     if case.model.model_type in _NO_UPCAST:
         return "own_dtype"

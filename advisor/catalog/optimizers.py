@@ -36,4 +36,5 @@ def _states(key: str, entry: dict[str, Any]) -> OptimizerStates:
         step_matrix_bytes=entry.get("step_matrix", 0),
         step_other_bytes=entry.get("step_other", 0),
         largest_tensor_bytes=entry.get("largest_tensor", 0),
+        in_backward=entry.get("in_backward", False),
     )

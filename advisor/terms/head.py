@@ -2,6 +2,8 @@
 
 from advisor.formula import term
 
+EAGER_LOGITS = ("upcast", "upcast_shifted", "upcast_in_model", "own_dtype")
+
 
 @term("head.norm", source="transformers-code LlamaRMSNorm", norm="rmsnorm", implementation="reference")
 def final_rmsnorm(T, h, w_32, w_x, u_f, u_h, t_s):
@@ -231,32 +233,45 @@ def loss_backward_fused(T, h, w, u_h):
     return T * h * w * u_h
 
 
-@term("loss.kept", source="torchtune-code CEWithChunkedOutputLoss", loss="chunked")
-def loss_kept_chunked(T, V, w, t_v, u_h):
-    """Logits in their own dtype; each chunk's softmax is recomputed."""
+@term("loss.kept", source="torchtune-code CEWithChunkedOutputLoss", loss="chunked", logits="compiled")
+def loss_kept_chunked_compiled(T, V, w, t_v, u_h):
+    """Logits in their own dtype: a compiled chunk casts them again when it is differentiated."""
     return T * V * w / t_v * u_h
 
 
 @term(
-    "loss.forward",
+    "loss.kept",
     source="torchtune-code CEWithChunkedOutputLoss",
     loss="chunked",
-    logits=("upcast", "upcast_shifted", "upcast_in_model", "own_dtype", "compiled"),
+    logits=(*EAGER_LOGITS, "vocab_parallel"),
 )
-def loss_forward_chunked(n_t, V, w_32, t_v, u_h):
-    """One chunk's fp32 logits and log-softmax."""
-    return 2 * n_t * V * w_32 / t_v * u_h
+def loss_kept_chunked(T, V, w_32, t_v, u_h):
+    """Each chunk's fp32 log-softmax."""
+    return T * V * w_32 / t_v * u_h
 
 
-@term(
-    "loss.backward",
-    source="torchtune-code CEWithChunkedOutputLoss",
-    loss="chunked",
-    logits=("upcast", "upcast_shifted", "upcast_in_model", "own_dtype", "compiled"),
-)
-def loss_backward_chunked(T, n_t, V, w, w_32, t_v, u_h):
-    """The logits' gradient, and one chunk's fp32 tensors."""
-    return (T * V * w + 3 * n_t * V * w_32) / t_v * u_h
+@term("loss.forward", source="torchtune-code CEWithChunkedOutputLoss", loss="chunked", logits="compiled")
+def loss_forward_chunked_compiled(T, w_32, u_h):
+    """A sum of exponentials a token: the cast is fused into the reduction."""
+    return T * w_32 * u_h
+
+
+@term("loss.forward", source="torchtune-code CEWithChunkedOutputLoss", loss="chunked", logits=EAGER_LOGITS)
+def loss_forward_chunked(T, V, w, n_t, w_32, t_v, u_h):
+    """All chunks' logits in their own dtype, until the caller lets them go, and one chunk's fp32 copy."""
+    return (T * V * w + n_t * V * w_32) / t_v * u_h
+
+
+@term("loss.backward", source="torchtune-code CEWithChunkedOutputLoss", loss="chunked", logits="compiled")
+def loss_backward_chunked_compiled(n_t, V, w, t_v, u_h):
+    """One chunk's gradient: those before it stand where their logits were."""
+    return n_t * V * w / t_v * u_h
+
+
+@term("loss.backward", source="torchtune-code CEWithChunkedOutputLoss", loss="chunked", logits=EAGER_LOGITS)
+def loss_backward_chunked(n_t, V, w, w_32, t_v, u_h):
+    """One chunk's fp32 gradient and its cast: those before it stand where their softmax was."""
+    return n_t * V * (w_32 + w) / t_v * u_h
 
 
 TERMS = (
@@ -290,7 +305,10 @@ TERMS = (
     loss_forward_fused,
     loss_kept_fused,
     loss_backward_fused,
+    loss_kept_chunked_compiled,
     loss_kept_chunked,
+    loss_forward_chunked_compiled,
     loss_forward_chunked,
+    loss_backward_chunked_compiled,
     loss_backward_chunked,
 )

@@ -106,7 +106,8 @@ def _method(row: Row) -> dict[str, Any]:
         stated = str(
             (row.get("precision") or {}).get("quant") or (row.get("precision") or {}).get("params") or ""
         ).lower()
-        double = "double_quant=true" in stated or "double-quant" in stated
+        # torchao's NF4Tensor, which torchtune uses, always quantises its scales as well
+        double = "double_quant=true" in stated or "double-quant" in stated or text(row, "framework") == "torchtune"
         found["quantization"] = "gptq" if "gptq" in stated else "nf4_double" if double else "nf4"
     return found
 

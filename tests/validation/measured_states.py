@@ -89,7 +89,9 @@ def optimizer(row: Row) -> dict[str, Any]:
         NotGivenError: one whose states are not counted yet.
     """
     named = text(row, "optimizer")
-    if "in backward" in named or "badam" in named or "lora-fa" in named:
+    if "in backward" in named and "adamw" in named:
+        return {"optimizer": "adamw_8bit_in_backward" if "8bit" in named else "adamw_in_backward"}
+    if "badam" in named or "lora-fa" in named:
         raise NotGivenError(f"not modelled yet: optimizer {row.get('optimizer')}")
     if "8bit" in named or "8-bit" in named:
         return {"optimizer": "adamw_8bit"}
