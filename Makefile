@@ -5,7 +5,7 @@ BIN     = $(VENV)/bin
 STAMP   = $(VENV)/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check fix test-slow validate bench docs serve clean
+.PHONY: help demo test check fix test-slow test-wheel test-peers validate bench docs serve clean
 
 help: ## what can be made
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 14
@@ -34,6 +34,12 @@ fix: $(STAMP) ## format, and mend what can be mended
 
 test-slow: $(STAMP) ## whole spaces, large samples
 	$(BIN)/python -m pytest -m slow
+
+test-wheel: $(STAMP) ## the wheel in an empty environment, started by each documented snippet
+	$(BIN)/python -m tests.peers.wheel
+
+test-peers: $(STAMP) ## suites, clients and loads of others against a real server; installs what it needs
+	$(BIN)/python -m tests.peers
 
 validate: $(STAMP) ## hold the estimator against the facts it ships, rewrite docs/accuracy.md
 	$(BIN)/python -m tests.validation all

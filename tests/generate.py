@@ -1,4 +1,4 @@
-"""`python -m tests.generate`: rewrites what is generated: outputs in pages, rules/schema.json, docs/openapi.json, tool snapshots.
+"""`python -m tests.generate`: rewrites what is generated: outputs in pages, schemas, OpenAPI, tool snapshots.
 
 An example in README.md is a fence of ``sh`` or ``python`` that is followed by its output between two markers. It is
 run as it stands there, so what a reader sees is what the product says.
