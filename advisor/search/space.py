@@ -1,7 +1,10 @@
 """All layouts that are worth judging: the factorisations of the GPU count, crossed with the levers of a rung.
 
 What a user gave is fixed. What cannot win is left out here only where that is certain: a size that divides nothing, a
-ZeRO stage 0 beside ranks that could share states for nothing. Everything else is the constraints' to refuse.
+ZeRO stage 0 beside ranks that could share states for nothing, tensor parallel without the sequence parallel that comes
+with it, shard groups of Megatron's that are neither all ranks nor one fast domain's (tests/test_planner.py judges whole
+spaces without these). Experts are cut over tensor ranks only where a user says so: they are spread first. Everything
+else is the constraints' to refuse.
 """
 
 from __future__ import annotations
@@ -88,7 +91,8 @@ def _cores(case: Case, ladder: Ladder) -> Iterator[tuple[int, ...]]:
     """Every way of dividing the work over the GPUs, as values of ``CORE``."""
     for tensor, pipeline, context in _model_parallel(case, ladder):
         data = case.cluster.gpus // (tensor * pipeline * context)
-        splits, experts, virtuals = _data_splits(case, data), _experts(case, pipeline), _virtual_stages(case, pipeline)
+        splits = _data_splits(case, data, tensor * context)
+        experts, virtuals = _experts(case, pipeline), _virtual_stages(case, pipeline)
         micros = _micro_batches(case, data, ladder)
         for (replicate, shard), expert, virtual, micro in itertools.product(splits, experts, virtuals, micros):
             for zero in _zero_stages(case, shard * context):
@@ -114,17 +118,19 @@ def _model_parallel(case: Case, ladder: Ladder) -> Iterator[tuple[int, int, int]
                     yield tensor, pipeline, context
 
 
-def _data_splits(case: Case, data: int) -> Iterator[tuple[int, int]]:
-    """Replicas and shards: all ranks share states, or each node (or fast domain) does and the groups are copies."""
-    group = case.cluster.fast_domain
-    splits = [(1, data)]
-    if group > 1 and data > group and data % group == 0:
-        splits.append((data // group, group))
-    if "data_parallel_replicate" not in case.free or "data_parallel_shard" not in case.free:
-        replicates = _given_or(case, "data_parallel_replicate", divisors(data))
-        shards = _given_or(case, "data_parallel_shard", divisors(data))
-        splits = [(r, s) for r in replicates for s in shards if r * s == data]
-    yield from splits
+def _data_splits(case: Case, data: int, inner: int) -> Iterator[tuple[int, int]]:
+    """Replicas and shards.
+
+    Where parameters are gathered, each size of group has its price. Megatron exchanges once a step: all ranks share
+    states, or those do that one fast domain holds beside ``inner`` ranks of tensor and context parallel.
+    """
+    given = "data_parallel_replicate" not in case.free
+    once_a_step = case.training.framework == "megatron" and not given
+    sizes = [data, case.cluster.fast_domain // inner] if once_a_step else divisors(data)
+    for shard in dict.fromkeys(_given_or(case, "data_parallel_shard", sizes)):
+        replicate = data // shard if shard and data % shard == 0 else 0
+        if replicate and (not given or case.layout.data_parallel_replicate == replicate):
+            yield replicate, shard
 
 
 def _experts(case: Case, pipeline: int) -> list[int]:
