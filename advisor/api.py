@@ -172,6 +172,10 @@ def _estimate_memory(arguments: CaseArguments, allow_paths: bool) -> MemoryAnswe
     from advisor.resolve import resolve  # noqa: PLC0415
 
     _refuse_rules_from_elsewhere(arguments, allow_paths)
+    if arguments.profile not in (None, "exact"):
+        from advisor.by_profile import answer_by_profile  # noqa: PLC0415
+
+        return answer_by_profile(arguments, allow_paths=allow_paths)
     return answer(resolve(arguments, allow_paths=allow_paths))
 
 
@@ -179,7 +183,17 @@ def _recommend_setup(arguments: CaseArguments, allow_paths: bool) -> SetupAnswer
     from advisor.recommend import recommend  # noqa: PLC0415
 
     _refuse_rules_from_elsewhere(arguments, allow_paths)
+    _refuse_profile(arguments)
     return recommend(arguments, allow_paths=allow_paths)
+
+
+def _refuse_profile(arguments: CaseArguments, *, pointer: str = "/profile") -> None:
+    """An article's arithmetic answers for one layout; whether a layout should run is no question to ask it."""
+    if arguments.profile not in (None, "exact"):
+        detail = (
+            f"profile={arguments.profile} is for estimate_memory; leave it out, or give the layout to estimate_memory"
+        )
+        raise AdvisorError("not_modelled", detail, pointer=pointer)
 
 
 def _refuse_rules_from_elsewhere(arguments: CaseArguments, allow_paths: bool, *, pointer: str = "/rules") -> None:
@@ -193,6 +207,7 @@ def _explore(arguments: ExploreArguments, allow_paths: bool) -> ExploreAnswer:
     from advisor.sweep import explore as sweep  # noqa: PLC0415
 
     _refuse_rules_from_elsewhere(arguments.case, allow_paths, pointer="/case/rules")
+    _refuse_profile(arguments.case, pointer="/case/profile")
     return sweep(arguments, allow_paths=allow_paths)
 
 
@@ -200,6 +215,7 @@ def _find_limit(arguments: LimitArguments, allow_paths: bool) -> LimitAnswer:
     from advisor.limits import find_limit as limit  # noqa: PLC0415
 
     _refuse_rules_from_elsewhere(arguments.case, allow_paths, pointer="/case/rules")
+    _refuse_profile(arguments.case, pointer="/case/profile")
     return limit(arguments, allow_paths=allow_paths)
 
 

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+import advisor
 from advisor.articles import case_ids, conflicts, evaluate, find_case
 from advisor.catalog.reader import read_yaml
 from advisor.errors import AdvisorError
@@ -126,3 +127,109 @@ def test_every_conflict_has_its_place_in_the_list_and_the_cases_name_no_other():
 def test_a_number_that_is_not_sound_says_why():
     unsound = [key for key in case_ids() if not find_case(key).sound]
     assert [key for key in unsound if not find_case(key).conflicts and find_case(key).better is None] == []
+
+
+# --- profiles over the one engine ------------------------------------------------------------------------------------
+
+M3 = {
+    "model": "minimax-m3", "hardware": "64x8 H100-80GB", "framework": "megatron", "tensor_parallel": 4,
+    "pipeline_parallel": 4, "expert_parallel": 8, "data_parallel_shard": 32, "zero_stage": 2, "micro_batch": 2,
+    "sequence_length": 8192, "recompute": "full", "profile": "article-m3",
+}  # fmt: skip
+MUST_KNOW = {"framework": "megatron", "tensor_parallel": 8, "pipeline_parallel": 4, "zero_stage": 1}
+DEEPSPEED = {"hardware": "1x8 A100-80GB", "framework": "deepspeed", "profile": "article-must-know"}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "prefixes", "case_id"),
+    [
+        (M3, ("",), "s0-ch7.4-total"),
+        (M3, ("weights",), "s0-ch7.3-weight"),
+        (M3, ("optimizer",), "s0-ch7.3-opt"),
+        (M3, ("gradients",), "s0-ch7.3-grad"),
+        (M3, ("activations",), "s0-ch7.3-act"),
+        (M3 | {"micro_batch": 8}, ("",), "s0-ch7.5-b8-total"),
+        (M3 | {"sequence_length": 131072}, ("",), "s0-ch7.5-128k-total"),
+        (
+            M3 | {"hardware": "128x8 H100-80GB", "context_parallel": 2, "sequence_length": 131072},
+            ("",),
+            "s0-ch7.5-128k-cp2-total",
+        ),
+        (
+            MUST_KNOW | {"model": "70B", "hardware": "16x8 A100-80GB", "profile": "article-must-know"},
+            ("weights", "gradients", "optimizer"),
+            "s1-ch5.5-total",
+        ),
+        (
+            MUST_KNOW | {"model": "70B", "hardware": "32x8 A100-80GB", "profile": "article-must-know"},
+            ("weights", "gradients", "optimizer"),
+            "s1-q11-states",
+        ),
+        (DEEPSPEED | {"model": "13B", "zero_stage": 1}, ("weights", "gradients", "optimizer"), "s1-q13-zero1"),
+        (DEEPSPEED | {"model": "13B", "zero_stage": 2}, ("weights", "gradients", "optimizer"), "s1-q13-zero2"),
+        (DEEPSPEED | {"model": "13B", "zero_stage": 3}, ("weights", "gradients", "optimizer"), "s1-q13-zero3"),
+        (
+            {
+                "model": "llama-3-70b", "hardware": "1x1 H100-80GB", "framework": "single", "method": "lora",
+                "sequence_length": 8192, "recompute": "full", "profile": "article-m3",
+            },
+            ("weights",),
+            "s0-ch9.3-base",
+        ),
+        (
+            {
+                "model": "llama-3-70b", "hardware": "1x1 H100-80GB", "framework": "single", "method": "qlora",
+                "sequence_length": 8192, "recompute": "full", "profile": "article-m3",
+            },
+            ("weights", "activations"),
+            "s0-ch9.4-total",
+        ),
+        (
+            {
+                "model": "llama-2-7b", "hardware": "1x1 H100-80GB", "framework": "single", "attention": "eager",
+                "sequence_length": 2048, "profile": "article-16-bytes",
+            },
+            ("activations",),
+            "s3-3-32layers",
+        ),
+    ],
+)  # fmt: skip
+def test_a_profile_gives_the_articles_number_from_the_one_engine(arguments, prefixes, case_id):
+    answer = advisor.estimate_memory(**arguments)
+    if case_id == "s0-ch9.4-total":
+        prefixes, tolerance = (*prefixes, "adapters"), 1e-4  # the article rounds 83.9 to 84 million
+    else:
+        tolerance = 1e-6
+    total = sum(term.bytes for term in answer.terms if term.slot.startswith(prefixes))
+    assert total / UNITS[rows()[case_id]["unit"]] == pytest.approx(value_of(case_id), rel=tolerance)
+
+
+def test_an_answer_by_profile_says_so_first_with_the_exact_peak_and_the_conflicts_it_meets():
+    answer = advisor.estimate_memory(**M3)
+    exact = advisor.estimate_memory(**{**M3, "zero_stage": 1, "profile": "exact"})
+    assert answer.warnings[0].startswith("profile=article-m3 gives the article's arithmetic")
+    assert f"{exact.peak_bytes / 2**30:,.1f} GiB" in answer.warnings[0]
+    met = {warning.split(" ")[0] for warning in answer.warnings}
+    assert {"C2", "C9", "C12", "C26", "C29", "C37"} <= met
+    assert not {"C10", "C46", "C47"} & met
+
+
+@pytest.mark.parametrize("changes", [{"recompute": "selective"}, {"offload_activations": "cpu"}, {"virtual_stages": 3}])
+def test_what_an_article_has_no_formula_for_is_refused(changes):
+    with pytest.raises(AdvisorError, match="has no formula in article-m3"):
+        advisor.estimate_memory(**{**M3, **changes})
+
+
+def test_an_argument_that_changes_nothing_under_a_profile_is_named():
+    answer = advisor.estimate_memory(**M3, loss="fused")
+    assert "changes nothing under profile=article-m3: loss" in answer.warnings
+
+
+def test_a_recommendation_is_not_asked_of_an_article():
+    with pytest.raises(AdvisorError, match="profile=article-m3 is for estimate_memory"):
+        advisor.recommend_setup(model="70B", hardware="4x8 H100-80GB", profile="article-m3")
+
+
+def test_the_exact_profile_is_the_answer_without_a_profile():
+    plain = {key: value for key, value in M3.items() if key not in ("profile", "zero_stage")}
+    assert advisor.estimate_memory(**plain).peak_bytes == advisor.estimate_memory(**plain, profile="exact").peak_bytes

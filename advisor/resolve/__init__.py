@@ -12,6 +12,7 @@ from advisor.resolve.hardware import read_cluster
 from advisor.resolve.layout import read_layout, with_accumulation
 from advisor.resolve.ledger import Ledger
 from advisor.resolve.needs import idle_arguments, implied, refuse_contradictions
+from advisor.resolve.profile import check_profile, under_profile
 from advisor.resolve.training import read_training
 from advisor.types.architecture import ModelArchitecture
 from advisor.types.arguments import CaseArguments
@@ -45,7 +46,7 @@ def resolve(arguments: CaseArguments, *, allow_paths: bool) -> Case:
     ledger.note_rest(but=_SEEN_ELSEWHERE)
     _warn(ledger, model, training, cluster)
     ledger.warnings.extend(idle_arguments(arguments, model, training, layout))
-    return Case(
+    case = Case(
         model=model,
         parameters=count_parameters(model),
         adapter_parameters=adapter_parameters(model, training),
@@ -58,16 +59,16 @@ def resolve(arguments: CaseArguments, *, allow_paths: bool) -> Case:
         arguments=arguments,
         free=frozenset(name for name in Layout.model_fields if getattr(arguments, name) is None) - implied(arguments),
     )
+    return under_profile(case)
 
 
 #: Arguments that an answer shows without being told: the model, and how the answer itself is written.
-_SEEN_ELSEWHERE = ("model", "hf_config", "architecture", "profile", "detail")
+_SEEN_ELSEWHERE = ("model", "hf_config", "architecture", "detail")
 
 
 _UNMODELLED: Mapping[str, str] = {
     "images_per_sample": "image tokens and vision activations are not counted yet",
     "tokens_per_image": "image tokens are not counted yet",
-    "profile": "only profile=exact is computed yet",
 }
 
 
@@ -79,10 +80,11 @@ def refuse_unmodelled(arguments: CaseArguments) -> None:
     """
     for name, why in _UNMODELLED.items():
         given = getattr(arguments, name)
-        if given is not None and given not in (0, False, "exact"):
+        if given is not None and given not in (0, False):
             detail = f"{name}={given!r} is not modelled yet: {why}; leave it out"
             raise AdvisorError("not_modelled", detail, pointer=f"/{name}")
     check_method(arguments)
+    check_profile(arguments)
 
 
 def _policy(arguments: CaseArguments) -> Policy:
@@ -90,6 +92,7 @@ def _policy(arguments: CaseArguments) -> Policy:
         headroom=DEFAULT_HEADROOM if arguments.headroom is None else arguments.headroom,
         objective=arguments.objective or "priority",
         law=arguments.law or "priority",
+        profile=arguments.profile or "exact",
         detail=arguments.detail or "summary",
         rules=arguments.rules or "",
     )
