@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from advisor.presence import SHARDING_FRAMEWORKS, keeps_main_gradient
+from advisor.presence import PYTORCH_PIPELINES, SHARDING_FRAMEWORKS, keeps_main_gradient
 from advisor.recompute import selects_operators
 from advisor.releases import expands_key_value_heads, logits_path, quantizes_experts
 from advisor.types.case import Case
@@ -21,7 +21,7 @@ def choices(case: Case, *, masked: bool = False) -> dict[str, str]:
         "selective": "operators" if selects_operators(case) else "modules",
         "frozen_units": "fsdp1" if training.framework == "fsdp1" and adapters else "none",
         "cast": "autocast" if training.recipe.cast_copy_bytes else "none",
-        "sync": "last" if training.gradient_sync == "last" and sharding else "every",
+        "sync": "last" if sharding and _may_wait(case) else "every",
         "step": "foreach" if training.optimizer.step_matrix_bytes else "by_tensor",
         "adapters": "on" if adapters else "off",
         "norm": model.norm,
@@ -42,6 +42,11 @@ def choices(case: Case, *, masked: bool = False) -> dict[str, str]:
         "tied": "on" if model.tied_embeddings else "off",
         "buckets": training.framework if training.framework in {"ddp", "deepspeed"} else "none",
     }
+
+
+def _may_wait(case: Case) -> bool:
+    """Whether some layout of the job reduces gradients at the last micro-batch only."""
+    return case.training.gradient_sync == "last" or case.training.framework in PYTORCH_PIPELINES
 
 
 def _loss(case: Case) -> str:

@@ -150,7 +150,8 @@ class Breakdown:
 
 def reduces_on_own_stream(case: Case) -> bool:
     """Whether gradient shards come from another stream's pool than activations."""
-    return case.training.framework in ("fsdp2", "torchtitan") and case.layout.data_parallel > 1
+    shards = case.layout.data_parallel * case.layout.context_parallel > 1
+    return case.training.framework in ("fsdp2", "torchtitan") and shards
 
 
 def usable_bytes(case: Case) -> int:

@@ -46,6 +46,8 @@ Presence = Mapping[str, Number]
 
 #: Frameworks that can divide the weights themselves and gather them when needed.
 SHARDING_FRAMEWORKS = ("fsdp1", "fsdp2", "torchtitan", "megatron_fsdp", "deepspeed")
+#: Frameworks whose pipelines are PyTorch's own (torch.distributed.pipelining).
+PYTORCH_PIPELINES = ("fsdp2", "torchtitan")
 
 
 # --- slots that do not belong to a layer ----------------------------------------------------------------------------
@@ -123,8 +125,16 @@ def _gradients_before(place: Place) -> Number:
     """1 where gradients rest on the rank before its last backward pass: in a buffer, or accumulated and divided."""
     if keeps_main_gradient(place.case):
         return 1
-    unsynced = place.case.training.gradient_sync == "last" and place.case.training.framework in SHARDING_FRAMEWORKS
-    return 0 if unsynced else choose(place.micro_batches > 1, 1, 0)
+    return (1 - _reduces_at_last(place)) * choose(place.micro_batches > 1, 1, 0)
+
+
+def _reduces_at_last(place: Place) -> Number:
+    """1 where only the last micro-batch reduces: as asked, or by PyTorch's pipeline stages, which hold FSDP2 back."""
+    training = place.case.training
+    if training.gradient_sync == "last":
+        return 1 if training.framework in SHARDING_FRAMEWORKS else 0
+    held_back = training.framework in PYTORCH_PIPELINES
+    return choose(place.layout.pipeline_parallel > 1, 1, 0) if held_back else 0
 
 
 def _stepped_at_once(place: Place) -> dict[str, Presence]:
@@ -148,7 +158,7 @@ def keeps_main_gradient(case: Case) -> bool:
 
 def _unsynced(place: Place) -> Presence:
     """Whole gradients wait for the last backward pass, which reduces and frees them layer by layer."""
-    several = choose(place.micro_batches > 1, 1, 0)
+    several = _reduces_at_last(place) * choose(place.micro_batches > 1, 1, 0)
     return dict.fromkeys(UP_TO_LAST, several) | dict.fromkeys(FIRST, several / at_least(place.layers, 1))
 
 

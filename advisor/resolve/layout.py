@@ -59,7 +59,7 @@ def read_layout(ledger: Ledger, model: ModelArchitecture, cluster: Cluster, fact
         data_parallel_replicate=replicate,
         data_parallel_shard=shard,
         zero_stage=zero,
-        reshard_after_forward=take("reshard_after_forward", zero != STAGE_THAT_KEEPS_WEIGHTS),
+        reshard_after_forward=take("reshard_after_forward", not _keeps_gathered(facts, zero, pipeline)),
         micro_batch=take("micro_batch", 1),
         recompute=_recompute(ledger),
         recompute_modules=_recompute_modules(arguments),
@@ -110,6 +110,11 @@ def _data_parallel(ledger: Ledger, facts: FrameworkFacts, ranks: int) -> tuple[i
     ledger.take("data_parallel_replicate", replicate, "what the other dimensions leave", "derived")
     ledger.take("data_parallel_shard", shard, "what the other dimensions leave", "derived")
     return replicate, shard
+
+
+def _keeps_gathered(facts: FrameworkFacts, zero: int, pipeline: int) -> bool:
+    """ZeRO-2 keeps weights whole; torchtitan keeps a pipeline stage's, rather than gather for each micro-batch."""
+    return zero == STAGE_THAT_KEEPS_WEIGHTS or (facts.name == "torchtitan" and pipeline > 1)
 
 
 def _stage_layers(ledger: Ledger, model: ModelArchitecture, pipeline: int, virtual: int) -> tuple[int, ...]:

@@ -60,10 +60,16 @@ def _derived(case: Case, columns: dict[str, Any]) -> Columns:
         able = case.training.framework not in ("deepspeed", "fsdp1", "ddp", "single")
         columns["sequence_parallel"] = (columns["tensor_parallel"] > 1) * float(able)
     if "reshard_after_forward" in case.free:
-        columns["reshard_after_forward"] = (columns["zero_stage"] != 2) * 1.0  # noqa: PLR2004 - ZeRO-2 keeps weights
+        keeps = (columns["zero_stage"] == 2) | (_titan(case) & (columns["pipeline_parallel"] > 1))  # noqa: PLR2004 - ZeRO-2
+        columns["reshard_after_forward"] = (~keeps) * 1.0
     if "gradient_accumulation" in case.free and case.training.global_batch:
         columns["gradient_accumulation"] = np.maximum(case.training.global_batch // (columns["micro_batch"] * data), 1)
     return Columns(**columns)
+
+
+def _titan(case: Case) -> bool:
+    """Torchtitan keeps the gathered weights of a pipeline stage."""
+    return case.training.framework == "torchtitan"
 
 
 def _distinct(case: Case, choices: Sequence[Choice]) -> list[dict[str, float]]:
