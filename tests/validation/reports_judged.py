@@ -6,7 +6,7 @@ import itertools
 import math
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from advisor.answer import answer
@@ -84,26 +84,54 @@ def judge(report: Report) -> Judged:
         illegal = _illegal_anywhere(report)
         if illegal:
             return illegal
+        missing = _missing_shape(report) or missing
         return Judged(report, "needs_info", why=str(missing), out_of_reach=beyond or _beyond(str(missing)))
     if beyond:
         return Judged(report, "", out_of_reach=beyond)
-    found = _judge_job(report, asked)
+    found = _judge_job(report, _as_it_ran(report, asked))
     short = asked.least and not {found.ours} <= {"does_not_fit", "invalid"}
     return Judged(report, found.ours, out_of_reach=asked.least) if short else found
 
 
 def _illegal_anywhere(report: Report) -> Judged | None:
     """The verdict on a layout that no GPUs would make legal, although the report does not name its own."""
-    config = report["config"]
-    degrees = [numbers(text(config, name)) for name in ("tp", "pp", "cp")]
-    world = math.prod(found[0] for found in degrees if found)
-    if world == 1:
-        return None
     try:
-        found = _judge_job(report, job({**config, "gpus": {"type": "H100-80GB", "count": world}}))
+        found = _judge_job(report, job(_on_fewest_gpus(report["config"])))
     except NotGivenError:
         return None
     return found if found.ours == "invalid" else None
+
+
+def _missing_shape(report: Report) -> NotGivenError | None:
+    """What would be missing still if the GPUs were named."""
+    try:
+        job(_on_fewest_gpus(report["config"]))
+    except NotGivenError as missing:
+        return missing
+    return None
+
+
+def _on_fewest_gpus(config: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The configuration on as many GPUs as its degrees need; "more than two" is four."""
+    degrees = [(text(config, name).startswith(">"), numbers(text(config, name))) for name in ("tp", "pp", "cp")]
+    world = math.prod(found[0] * (2 if above else 1) for above, found in degrees if found)
+    return {**config, "gpus": {"type": "H100-80GB", "count": world}} if world > 1 else config
+
+
+def _as_it_ran(report: Report, asked: Job) -> Job:
+    """The job with the tokens that its failed allocation speaks of, where those are more than the report states."""
+    size = report.get("observed", {}).get("tried_alloc_gib")
+    if not size or "sequence_length" not in asked.given:
+        return asked
+    try:
+        case = resolve(read_request(CaseArguments, next(_variants(asked))), allow_paths=False)
+    except AdvisorError:
+        return asked
+    likeliest = next(iter(decode_allocation(case, gib(float(size)))), None)
+    if likeliest is None or likeliest.exact or not likeliest.tensor.follows_tokens:
+        return asked
+    longer = round(case.training.sequence_length * likeliest.share)
+    return replace(asked, given={**asked.given, "sequence_length": longer})
 
 
 def _beyond(missing: str) -> str:
