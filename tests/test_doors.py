@@ -24,6 +24,7 @@ from tests.answers import memory_answer
 from tests.doors import by_command_line, by_http, by_mcp, by_python, command_line
 from tools import TOOLS, cli, find_tool, tool
 from tools.http_door import build_app
+from tools.schema import with_null
 from tools.serving import is_loopback
 
 ROOT = Path(__file__).parent.parent
@@ -260,7 +261,7 @@ def test_the_openapi_document_shows_every_tool_as_hosts_see_it(http):
     for each in TOOLS:
         post = document["paths"][f"/v1/{each.name.replace('_', '-')}"]["post"]
         assert post["operationId"] == each.name
-        assert post["requestBody"]["content"]["application/json"]["schema"] == each.input_schema
+        assert post["requestBody"]["content"]["application/json"]["schema"] == with_null(each.input_schema)
         assert post["responses"]["200"]["content"]["application/json"]["schema"] == each.output_schema
         assert "application/problem+json" in post["responses"]["422"]["content"]
 

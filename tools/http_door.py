@@ -19,6 +19,7 @@ from advisor.request import refuse_unbounded
 from tools import TOOLS
 from tools.json_text import parse_json
 from tools.mcp_door import build_server
+from tools.schema import with_null
 from tools.tool import Tool, internal_error
 from tools.web import batch, reading
 from tools.web.gate import BODY_LIMIT, Gate, Policy
@@ -130,7 +131,9 @@ def _add_tool(app: FastAPI, tool: Tool, runner: Runner) -> None:
             200: reading.json_response("The answer", tool.output_schema),
             **responses(400, 408, 413, 415, 422, 503),
         },
-        openapi_extra={"requestBody": _body({"application/json": {"schema": tool.input_schema, "examples": examples}})},
+        openapi_extra={
+            "requestBody": _body({"application/json": {"schema": with_null(tool.input_schema), "examples": examples}})
+        },
     )
     app.add_api_route(f"/v1/{tool.name}", answer, methods=["POST"], include_in_schema=False)
 

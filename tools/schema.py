@@ -32,6 +32,13 @@ def input_schema(model: type[BaseModel]) -> Schema:
     }
 
 
+def with_null(schema: Schema) -> Schema:
+    """The same arguments, where null is said to be accepted: for OpenAPI, whose readers know lists of types."""
+    needed = schema.get("required", ())
+    properties = {name: field if name in needed else _or_null(field) for name, field in schema["properties"].items()}
+    return {**schema, "properties": properties}
+
+
 def output_schema(model: type[BaseModel]) -> Schema:
     """The schema of a tool's answer, as it is serialised."""
     raw = model.model_json_schema(mode="serialization", by_alias=True)
@@ -59,6 +66,11 @@ def _argument(field: Mapping[str, Any]) -> Schema:
     if "items" in merged:
         merged["items"] = _argument(merged["items"])
     return {key: value for key, value in merged.items() if key not in {"title", "default", "maxLength", "maxItems"}}
+
+
+def _or_null(field: Schema) -> Schema:
+    choices = {"enum": [*field["enum"], None]} if "enum" in field else {}
+    return {**field, **choices, "type": [*_as_list(field["type"]), "null"]}
 
 
 def _answer(node: Mapping[str, Any], definitions: Mapping[str, Any]) -> Schema:

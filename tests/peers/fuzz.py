@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from tests.peers.running import MCP_HEADERS, Running, post
-from tools import TOOLS
+from tools import TOOLS, find_tool
 
 HANG_S = 2.0
 THREADS = 4
@@ -22,23 +22,35 @@ VALUES: tuple[Any, ...] = (
     *([], [None], [[[[]]]], ["none", "full"], [1, 2, 4], list(range(300)), {}, {"a": {"b": {}}}, {"model": "7B"}),
     *({"layers": 10**9, "hidden": 10**9, "heads": 1}, {"model_type": "llama"}, {"micro_batch": [1, 2]}),
 )
+STRANGE_NAMES = ("modl", "", "__class__", "case", "x" * 300)
 HOSTILE_BODIES = (b"", b"{", b"\xff\xfe", b"[" * 5000, b'{"a":' * 3000, b"null", b"NaN", b'"text"', b"{}" * 10)
 
 
+CASE_SCHEMAS: dict[str, Any] = find_tool("estimate_memory").input_schema["properties"]
+PLAUSIBLE: dict[str, tuple[Any, ...]] = {
+    "integer": (1, 2, 3, 4, 8, 16, 4096),
+    "number": (0.1, 0.5, 1, 80),
+    "boolean": (True, False),
+}
+
+
 def arguments(chance: random.Random) -> tuple[str, Any]:
-    """A tool and its example with some arguments changed, added or taken away."""
+    """A tool and its example with a few arguments changed, added or renamed."""
     tool = chance.choice(TOOLS)
     given = copy.deepcopy(dict(chance.choice(tool.examples)))
-    for _ in range(chance.randint(1, 4)):
+    for _ in range(chance.randint(0, 3)):
         inner = given.get("case")
-        target = inner if isinstance(inner, dict) and chance.random() < 0.5 else given
-        names = list(tool.input_schema["properties"]) if target is given else list(CASE_NAMES)
-        name = chance.choice(names) if chance.random() < 0.9 else chance.choice(["modl", "", "__class__", "x" * 300])
-        target[name] = copy.deepcopy(chance.choice(VALUES))
+        inside = isinstance(inner, dict) and chance.random() < 0.5
+        target, schemas = (inner, CASE_SCHEMAS) if inside else (given, tool.input_schema["properties"])
+        name = chance.choice(list(schemas)) if chance.random() < 0.9 else chance.choice(STRANGE_NAMES)
+        target[name] = value(schemas.get(name, {}), chance)
     return tool.name, given
 
 
-CASE_NAMES = tuple(next(tool for tool in TOOLS if tool.name == "estimate_memory").input_schema["properties"])
+def value(schema: dict[str, Any], chance: random.Random) -> Any:
+    """A value that an argument may well have, or one that it never should."""
+    likely = (*schema.get("enum", ()), *PLAUSIBLE.get(schema.get("type", ""), ()))
+    return copy.deepcopy(chance.choice(likely if likely and chance.random() < 0.7 else VALUES))
 
 
 def one(connection: http.client.HTTPConnection, chance: random.Random) -> tuple[str, float, str]:
