@@ -65,7 +65,8 @@ def one(connection: http.client.HTTPConnection, chance: random.Random) -> tuple[
         params = {"name": name, "arguments": given}
         call = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}
         status, said = post(connection, "/mcp", call, MCP_HEADERS)
-        outcome = f"MCP {status} {'refused' if b'isError' in said and b'true' in said else 'answered'}"
+        ending = "refused" if b'"isError":true' in said else "answered"
+        outcome = f"MCP {status} {ending}"
     spent = time.perf_counter() - start
     fault = status >= 500 or b"Traceback" in said or b"internal_error" in said
     return outcome, spent, json.dumps([name, given])[:400] + said.decode(errors="replace")[:200] if fault else ""
