@@ -12,11 +12,11 @@ from advisor.units import format_bytes, gib
 from advisor.what_if import EXPLAINED, changes, explanation
 
 #: How far a peak may lie below and above the expected one, by evidence: the 5th and 95th percentile of measured over
-#: predicted on public measurements, sources weighing the same (docs/accuracy.md, "band").
+#: predicted on public measurements, sources weighing the same (the table of bands in docs/accuracy.md, all rows).
 BANDS: Mapping[Evidence, tuple[float, float]] = {
-    "verified": (0.05, 0.08),
-    "known": (0.15, 0.20),
-    "assumed": (0.25, 0.35),
+    "verified": (0.07, 0.14),
+    "known": (0.11, 0.29),
+    "assumed": (0.25, 0.40),
 }
 #: A peak seen on the same job repeats this closely from run to run.
 REPEATS = 0.02
