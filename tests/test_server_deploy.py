@@ -11,6 +11,7 @@ from ruamel.yaml import YAML
 import advisor
 from tests.snippets import servers, stdio_commands
 from tools.serving import serve
+from tools.web.problem import STATUS
 
 ROOT = Path(__file__).parent.parent
 
@@ -69,6 +70,12 @@ def test_the_cluster_example_uses_options_and_paths_that_exist_and_no_root():
 )
 def test_the_commands_of_the_page_use_options_that_exist(line):
     assert accepted(shlex.split(line, comments=True)[2:])
+
+
+def test_every_refusal_on_the_page_has_the_status_it_is_sent_with():
+    said = re.findall(r"(\d{3}) `([a-z_]+)`", text("docs/server.md"))
+    assert len(said) > 8
+    assert {code: STATUS.get(code, 422) for _, code in said} == {code: int(status) for status, code in said}
 
 
 def test_the_page_lists_every_option():
