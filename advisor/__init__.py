@@ -6,12 +6,13 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from advisor.api import describe_model, estimate_memory, explore, find_limit, list_catalog, recommend_setup
+    from advisor.api import describe_model, estimate_memory, explain, explore, find_limit, list_catalog, recommend_setup
     from advisor.errors import AdvisorError
 
 __version__ = "0.1.0"
 __all__ = [
-    "AdvisorError", "describe_model", "estimate_memory", "explore", "find_limit", "list_catalog", "recommend_setup",
+    "AdvisorError", "describe_model", "estimate_memory", "explain", "explore", "find_limit", "list_catalog",
+    "recommend_setup",
 ]  # fmt: skip
 
 

@@ -17,6 +17,8 @@ from advisor.request import read_request
 from advisor.types import (
     CaseArguments,
     CatalogAnswer,
+    ExplainAnswer,
+    ExplainArguments,
     ExploreAnswer,
     ExploreArguments,
     LimitAnswer,
@@ -128,6 +130,18 @@ def find_limit(**arguments: Any) -> LimitAnswer:
     return cast("LimitAnswer", call("find_limit", arguments, allow_paths=True))
 
 
+def explain(**arguments: Any) -> ExplainAnswer:
+    """What a term, symbol, rule, policy or worked number is, with figures computed for the job asked about.
+
+    Args:
+        **arguments: ``question`` in words, or ``id`` of an entry; optionally ``case``, or ``values`` of letters.
+
+    Raises:
+        AdvisorError: neither or both of question and id, or an entry that does not exist.
+    """
+    return cast("ExplainAnswer", call("explain", arguments, allow_paths=True))
+
+
 def list_catalog(**arguments: Any) -> CatalogAnswer:
     """What the catalog knows.
 
@@ -235,6 +249,14 @@ def _describe_model(arguments: ModelArguments, allow_paths: bool) -> ModelAnswer
     return describe(resolve_model(**named, allow_paths=allow_paths))
 
 
+def _explain(arguments: ExplainArguments, allow_paths: bool) -> ExplainAnswer:
+    from advisor.explaining import explain as tell  # noqa: PLC0415
+
+    if arguments.case is not None:
+        _refuse_rules_from_elsewhere(arguments.case, allow_paths, pointer="/case/rules")
+    return tell(arguments)
+
+
 def _list_catalog(arguments: CatalogArguments, allow_paths: bool) -> CatalogAnswer:  # noqa: ARG001 - reads no paths
     from advisor.catalog.entries import KINDS, list_entries  # noqa: PLC0415
     from advisor.versions import versions  # noqa: PLC0415
@@ -253,6 +275,7 @@ OPERATIONS: Final[Mapping[str, Operation]] = MappingProxyType(
             Operation("explore", ExploreArguments, ExploreAnswer, _explore),
             Operation("find_limit", LimitArguments, LimitAnswer, _find_limit),
             Operation("describe_model", ModelArguments, ModelAnswer, _describe_model),
+            Operation("explain", ExplainArguments, ExplainAnswer, _explain),
             Operation("list_catalog", CatalogArguments, CatalogAnswer, _list_catalog),
         )
     }

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 from advisor.errors import unknown_name
 from tools.describe_model import DESCRIBE_MODEL
 from tools.estimate_memory import ESTIMATE_MEMORY
+from tools.explain import EXPLAIN
 from tools.explore import EXPLORE
 from tools.find_limit import FIND_LIMIT
 from tools.list_catalog import LIST_CATALOG
@@ -25,7 +26,15 @@ __all__ = ["PRODUCT", "TOOLS", "allowed_tools", "find_tool"]
 PRODUCT: Final = "trainfit"
 
 #: Every tool, in the order users see them.
-TOOLS: Final[tuple[Tool, ...]] = (RECOMMEND_SETUP, ESTIMATE_MEMORY, EXPLORE, FIND_LIMIT, DESCRIBE_MODEL, LIST_CATALOG)
+TOOLS: Final[tuple[Tool, ...]] = (
+    RECOMMEND_SETUP,
+    ESTIMATE_MEMORY,
+    EXPLORE,
+    FIND_LIMIT,
+    DESCRIBE_MODEL,
+    EXPLAIN,
+    LIST_CATALOG,
+)
 
 
 def find_tool(name: str, among: Sequence[Tool] = TOOLS) -> Tool:

@@ -5,8 +5,9 @@ A number is made of terms, the very ones that ``profile`` puts into an estimate 
 
 from advisor.articles.cases import ARTICLES, ArticleCase, case_ids, find_case
 from advisor.articles.conflicts import Conflict, conflicts, find_conflict
-from advisor.articles.evaluate import Figure, evaluate
+from advisor.articles.evaluate import Figure, evaluate, read_letters
 
 __all__ = [
     "ARTICLES", "ArticleCase", "Conflict", "Figure", "case_ids", "conflicts", "evaluate", "find_case", "find_conflict",
+    "read_letters",
 ]  # fmt: skip

@@ -63,18 +63,18 @@ def evaluate(case: ArticleCase, changed: Values = MappingProxyType({})) -> Figur
 
     Args:
         case: the worked number.
-        changed: values by letter, in the article's spelling or ours.
+        changed: values by our letters.
 
     Raises:
-        AdvisorError: ``unknown_letter`` for a letter the number does not depend on; ``not_covered`` when the article
-            gives no formula; ``invalid_value`` where the values leave no number.
+        AdvisorError: ``not_covered`` when the article gives no formula; ``invalid_value`` where the values leave no
+            number.
     """
     if case.collective:
         return Figure(None, vector=ON_FIRST_RANK[case.collective](case.vectors))
     if not case.executable:
         detail = f"{case.id}: the article prints a number without a formula, so there is nothing to compute"
         raise AdvisorError("not_covered", detail, pointer="/id")
-    values = _values(case, {**case.given, **_read(case, changed)})
+    values = _values(case, {**case.given, **changed})
     try:
         value, lines = _total(case, values)
         upper = _total(case, _values(case, {**case.given, **case.upper}))[0] if case.upper else None
@@ -107,17 +107,27 @@ def _holds(case: ArticleCase, value: float, values: Values) -> bool | None:
     return _COMPARED[kind](value, values[limit] if isinstance(limit, str) else limit)
 
 
-def _read(case: ArticleCase, changed: Values) -> dict[str, float]:
-    """Changed values under our letters."""
+def read_letters(case: ArticleCase, given: Values, *, own_spelling: bool = False) -> Values:
+    """Values by our letters, from ours or, where that is none of the number's, from the article's spelling.
+
+    Args:
+        case: the worked number.
+        given: values by letter.
+        own_spelling: whether the article's spelling comes first: its N may be our dp.
+
+    Raises:
+        AdvisorError: ``unknown_letter`` for a letter the number does not depend on.
+    """
     spelt = own_letters(case.article)
     read: dict[str, float] = {}
-    for name, value in changed.items():
+    for name, value in given.items():
         own = spelt.get(name, {"letter": name})
         letters = own["letter"] if isinstance(own["letter"], list) else [own["letter"]]
-        letter = next((one for one in (*letters, name) if one in case.given), None)
+        ordered = letters if own_spelling else (name, *letters)
+        letter = next((one for one in ordered if one in case.given), None)
         if letter is None:
             raise unknown_name("letter", name, case.given, pointer=f"/values/{name}")
-        read[letter] = value * GB if own.get("in") == "GB" else value
+        read[letter] = value * GB if own.get("in") == "GB" and letter != name else value
     return read
 
 

@@ -197,6 +197,12 @@ def doubled_experts_count(E, h, f_e):
 
 
 @formula("parameters", source="article-16-bytes §9")
+def doubled_shared_count(h, f_s):
+    """Two matrices of the shared experts, doubled."""
+    return 4 * h * f_s
+
+
+@formula("parameters", source="article-16-bytes §9")
 def printed_layers(L, x_1, x_2, x_3, x_4):
     """Printed parts of a layer, and what lies outside the layers."""
     return L * (x_1 + x_2 + x_3) + x_4
@@ -267,6 +273,7 @@ SHAPES = (
     rows_once, working_layer, tensor_parallel_layer, sequence_parallel_layer, kept_keys_values, router_row, chosen_row,
     routed_kept, shared_kept, alpha_flash, alpha_scores, alpha_whole, activations_by_alpha, every_k_error, every_k_cost,
     root_layers, rough_count, llama_count, embeddings, attention_count, key_value_count, gated_experts_count,
-    doubled_experts_count, printed_layers, adapters, adapter_pair, all_linear_adapters, dequantised_matrix,
+    doubled_experts_count, doubled_shared_count, printed_layers, adapters, adapter_pair, all_linear_adapters,
+    dequantised_matrix,
     sequence_with_images, image_growth, checkpoints_with_images, projector_count, projector_weights,
 )  # fmt: skip

@@ -44,6 +44,7 @@ from advisor.types.case import (
     Recipe,
     Training,
 )
+from advisor.types.explain import ExplainAnswer, ExplainArguments
 from advisor.types.sweeps import ExploreAnswer, ExploreArguments, LimitAnswer, LimitArguments
 
 __all__ = [
@@ -60,6 +61,8 @@ __all__ = [
     "Comparison",
     "Device",
     "Experts",
+    "ExplainAnswer",
+    "ExplainArguments",
     "ExploreAnswer",
     "ExploreArguments",
     "FeedForward",

@@ -1,0 +1,143 @@
+"""``explain``: a question, or the id of an entry, with figures computed when asked; or a plain "not covered"."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+from advisor.articles import ARTICLES, ArticleCase, evaluate, find_case, read_letters
+from advisor.articles.letters import LETTERS
+from advisor.errors import AdvisorError, unknown_name
+from advisor.explaining import live
+from advisor.explaining.entries import Entry, entries
+from advisor.explaining.search import COVERED, Found, search
+from advisor.types.answers import SymbolValue
+from advisor.types.explain import ArticleNote, EntryName, ExplainAnswer, ExplainArguments
+from advisor.versions import versions
+
+__all__ = ["explain"]
+
+MOST_NEAR = 5
+_REFERENCE = re.compile(r"\{(s[013]-[\w.+-]+)\}")
+
+
+def explain(arguments: ExplainArguments) -> ExplainAnswer:
+    """The entry that answers, with its figures for the job asked about.
+
+    Raises:
+        AdvisorError: neither or both of question and id; ``unknown_entry``; a letter that the number does not hold.
+    """
+    if (arguments.question is None) == (arguments.id is None):
+        raise AdvisorError("invalid_value", "give either question or id", pointer="/question")
+    if arguments.id is not None:
+        return _by_id(arguments.id, arguments)
+    question = arguments.question or ""
+    found = search(live.subject(question))
+    if not found or found[0].share < COVERED:
+        return ExplainAnswer(covered=False, see=_names(_entries(found[:MOST_NEAR])), versions=versions())
+    _refuse_values(arguments)
+    asked = live.read_question(question, arguments.case)
+    return _of_entry(found[0].entry, asked, tuple(_entries(found[1:MOST_NEAR])))
+
+
+def _by_id(key: str, arguments: ExplainArguments) -> ExplainAnswer:
+    if key.partition("-")[0] in ARTICLES and key not in entries():
+        return _of_case(find_case(key), arguments)
+    known = entries()
+    short = next((name for name in (key, f"term:{key}", f"symbol:{key}", f"rule:{key}") if name in known), None)
+    if short is None:
+        raise unknown_name("entry", key, known, pointer="/id")
+    _refuse_values(arguments)
+    return _of_entry(known[short], live.Asked(arguments.case), ())
+
+
+def _refuse_values(arguments: ExplainArguments) -> None:
+    if arguments.values:
+        detail = "values change the letters of an article's worked number; give its id, such as s0-ch7.4-total"
+        raise AdvisorError("invalid_value", detail, pointer="/values")
+
+
+def _of_case(case: ArticleCase, arguments: ExplainArguments) -> ExplainAnswer:
+    if arguments.case is not None:
+        detail = "a worked number of an article takes values, not a case: values={'N': 13e9}"
+        raise AdvisorError("invalid_value", detail, pointer="/case")
+    figure = evaluate(case, read_letters(case, arguments.values or {}))
+    letters = tuple(
+        SymbolValue(symbol=name, meaning=LETTERS[name].meaning, unit=LETTERS[name].unit, value=value)
+        for name, value in figure.letters.items()
+    )
+    shown = live.figure_of(case, figure)
+    parts = tuple(
+        shown.model_copy(
+            update={
+                "name": line.term.name, "value": line.value, "text": f"{line.value:,.10g}",
+                "formula": line.term.formula, "substituted": line.substituted, "source": line.term.source,
+            }
+        )
+        for line in figure.lines
+    )  # fmt: skip
+    met = tuple(entries()[f"conflict:{key}"] for key in case.conflicts)
+    return ExplainAnswer(
+        covered=True,
+        id=case.id,
+        kind="worked number",
+        title=case.title,
+        formula=shown.formula,
+        figures=(shown, *parts) if len(parts) > 1 else (shown,),
+        letters=letters,
+        caveats=tuple(f"{entry.title}: {' '.join(entry.says)}" for entry in met),
+        sources=(f"{case.article} §{case.section}",),
+        article=_note(case),
+        see=_names(met),
+        versions=versions(),
+    )
+
+
+def _note(case: ArticleCase) -> ArticleNote:
+    stated = case.stated
+    text = (
+        " to ".join(f"{end:,.10g}" for end in stated) if isinstance(stated, tuple) and not case.collective else stated
+    )
+    better = "" if case.better is None else f"{case.better:,.10g} {case.better_unit}"
+    shown = "" if text is None else f"{text} {case.unit}"
+    return ArticleNote(
+        article=case.article, section=case.section, stated=shown, agrees=case.agrees, sound=case.sound, better=better
+    )
+
+
+def _of_entry(entry: Entry, asked: live.Asked, near: tuple[Entry, ...]) -> ExplainAnswer:
+    figures = [live.worked(case_id, asked) for case_id in entry.figures]
+    if entry.compare:
+        figures += live.compared(entry, asked)
+    if entry.kind in ("term", "symbol"):
+        read = live.of_term if entry.kind == "term" else live.of_symbol
+        figures += read(entry.id.partition(":")[2], asked)
+    table = tuple(live.matrix(entry, asked)) if entry.matrix else ()
+    return ExplainAnswer(
+        covered=True,
+        id=entry.id,
+        kind=entry.kind,
+        title=entry.title,
+        says=tuple(map(_filled, entry.says)),
+        formula=entry.formula,
+        figures=tuple(figures),
+        table=tuple(tuple(map(_filled, row)) for row in entry.table) or table,
+        caveats=entry.caveats,
+        sources=entry.sources,
+        see=_names((*(entries()[key] for key in entry.see if key in entries()), *near)),
+        versions=versions(),
+    )
+
+
+def _filled(text: str) -> str:
+    """A text with its worked numbers, ``{s0-ch1.5-act}``, put in as the article has them."""
+    return _REFERENCE.sub(lambda match: live.worked(match[1], live.Asked()).text, text)
+
+
+def _entries(found: Iterable[Found]) -> Iterable[Entry]:
+    return (each.entry for each in found)
+
+
+def _names(found: Iterable[Entry]) -> tuple[EntryName, ...]:
+    unique = {entry.id: EntryName(id=entry.id, title=entry.title) for entry in found}
+    return tuple(unique.values())[: 2 * MOST_NEAR]

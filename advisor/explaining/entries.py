@@ -1,0 +1,156 @@
+"""What can be explained: topics written as data, and an entry for each term, symbol, rule, optimizer and conflict."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from typing import Any
+
+from advisor.articles import conflicts
+from advisor.articles.evaluate import FORMULAS
+from advisor.catalog.reader import entry_ids, read_catalog_file
+from advisor.constraints.rulebook import constraints, law
+from advisor.formula import Term
+from advisor.symbols import GLOSSARY
+from advisor.terms import TERMS
+from advisor.timing.terms import TERMS as TIMES
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One thing that can be explained.
+
+    Attributes:
+        asked: other words that readers use for it; searched, never shown.
+        figures: worked numbers of the articles that show it.
+        compare: a job and changes to it, by name: estimated when asked.
+        matrix: a job and changes to it: which component each change divides, and by how much.
+    """
+
+    id: str
+    kind: str
+    title: str
+    says: tuple[str, ...] = ()
+    asked: str = ""
+    formula: str = ""
+    figures: tuple[str, ...] = ()
+    compare: Mapping[str, Any] = field(default_factory=dict)
+    matrix: Mapping[str, Any] = field(default_factory=dict)
+    table: tuple[tuple[str, ...], ...] = ()
+    caveats: tuple[str, ...] = ()
+    sources: tuple[str, ...] = ()
+    see: tuple[str, ...] = ()
+
+
+@cache
+def entries() -> Mapping[str, Entry]:
+    """Every entry by its id; topics first."""
+    found = (*_topics(), *_terms(), *_symbols(), *_rules(), *_optimizers(), *_conflicts())
+    return {entry.id: entry for entry in found}
+
+
+def _topics() -> Iterator[Entry]:
+    for name in entry_ids("knowledge/topics"):
+        for key, row in read_catalog_file(f"knowledge/topics/{name}.yaml").items():
+            listed = {part: tuple(row.get(part, ())) for part in ("says", "figures", "caveats", "sources", "see")}
+            yield Entry(
+                id=key,
+                kind=name,
+                title=row["title"],
+                asked=row.get("asked", ""),
+                formula=row.get("formula", ""),
+                compare=row.get("compare", {}),
+                matrix=row.get("matrix", {}),
+                table=tuple(tuple(map(str, line)) for line in row.get("table", ())),
+                **listed,
+            )
+
+
+def _terms() -> Iterator[Entry]:
+    for kind, terms in (("term", TERMS), ("time", TIMES), ("article formula", FORMULAS.values())):
+        for term in terms:
+            yield _of_term(kind, term)
+
+
+def _of_term(kind: str, term: Term) -> Entry:
+    when = "; ".join(f"{name} is {' or '.join(values)}" for name, values in term.when.items())
+    return Entry(
+        id=f"{'formula' if kind == 'article formula' else 'term'}:{term.name}",
+        kind=kind,
+        title=f"{term.name} ({term.slot})",
+        says=(term.summary, *((f"It counts when {when}.",) if when else ())),
+        asked=term.slot.replace(".", " ").replace("_", " ") + " " + term.name.replace("_", " "),
+        formula=term.formula,
+        sources=(term.source,),
+        see=tuple(f"symbol:{name}" for name in term.symbols if name in GLOSSARY),
+    )
+
+
+def _symbols() -> Iterator[Entry]:
+    for symbol in GLOSSARY.values():
+        used = [f"term:{term.name}" for term in TERMS if symbol.name in term.symbols]
+        yield Entry(
+            id=f"symbol:{symbol.name}",
+            kind="symbol",
+            title=f"{symbol.name}: {symbol.meaning}",
+            says=(f"{symbol.name} is {symbol.meaning}" + ("" if symbol.unit == "1" else f", in {symbol.unit}") + ".",),
+            asked="symbol letter",
+            see=tuple(used[:8]),
+        )
+
+
+def _rules() -> Iterator[Entry]:
+    for rule in constraints():
+        yield Entry(
+            id=f"rule:{rule.id}",
+            kind="constraint",
+            title=rule.title,
+            says=(f"Required: {rule.require}.", f"Otherwise: {rule.message}"),
+            sources=tuple(map(str, rule.sources)),
+        )
+    for step in law().steps:
+        yield Entry(
+            id=f"rule:{step.id}",
+            kind="step",
+            title=step.title,
+            says=(step.question, *(f"Because: {reason.say}" for reason in step.because)),
+            asked="step of the walk",
+            caveats=tuple(filter(None, (step.caveats,))),
+            sources=tuple(map(str, step.sources)),
+        )
+
+
+def _optimizers() -> Iterator[Entry]:
+    for key, row in read_catalog_file("optimizers.yaml").items():
+        yield Entry(
+            id=f"optimizer:{key}",
+            kind="optimizer",
+            title=row["title"],
+            says=(f"Beside weights, gradients and a master copy: {row['matrix']} bytes a parameter of a matrix.",),
+            asked=f"optimizer {key.replace('_', ' ')} " + " ".join(row["aliases"]).replace("_", " "),
+            compare={"base": EXAMPLE, "changes": {key: {"optimizer": key}}},
+            caveats=tuple(filter(None, (row.get("notes", ""),))),
+            sources=(str(row["source"]),),
+        )
+
+
+def _conflicts() -> Iterator[Entry]:
+    for conflict in conflicts().values():
+        yield Entry(
+            id=f"conflict:{conflict.id}",
+            kind="conflict",
+            title=conflict.title,
+            says=(f"An article says: {conflict.said}.", f"What holds: {conflict.fact}."),
+            asked="wrong mistake conflict",
+        )
+
+
+#: The job that figures are computed for when none is given.
+EXAMPLE: Mapping[str, Any] = {
+    "model": "llama-3-8b",
+    "hardware": "1x8 H100-80GB",
+    "framework": "fsdp2",
+    "zero_stage": 3,
+    "sequence_length": 8192,
+}
