@@ -5,7 +5,7 @@ Counting units (tokens, heads, layers, ranks) are labels and count as 1; ``B`` i
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from advisor.columnwise import Number, at_most, choose
@@ -284,17 +284,8 @@ def _scratch_bytes(place: Place, fp32_bytes: str) -> float:
     return float(getattr(training.optimizer, fp32_bytes) / FP32 * moment)
 
 
-def _glossary(symbols: Iterable[Symbol]) -> Mapping[str, Symbol]:
-    """Symbols by name; one letter means one thing."""
-    found: dict[str, Symbol] = {}
-    for symbol in symbols:
-        if symbol.name in found:
-            raise TypeError(f"{symbol.name!r} means both {found[symbol.name].meaning!r} and {symbol.meaning!r}")
-        found[symbol.name] = symbol
-    return found
-
-
-GLOSSARY: Mapping[str, Symbol] = _glossary((*_SYMBOLS, *(Symbol(*row) for row in (*ROWS, *ARTICLE_ROWS))))
+_ALL = (*_SYMBOLS, *(Symbol(*row) for row in (*ROWS, *ARTICLE_ROWS)))
+GLOSSARY: Mapping[str, Symbol] = {symbol.name: symbol for symbol in _ALL}
 
 
 class Values(dict[str, Number]):

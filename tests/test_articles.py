@@ -7,7 +7,9 @@ from pathlib import Path
 import pytest
 
 import advisor
+from advisor import symbols
 from advisor.articles import case_ids, conflicts, evaluate, find_case, read_letters
+from advisor.articles.letters import LETTERS
 from advisor.catalog.reader import read_yaml
 from advisor.errors import AdvisorError
 
@@ -140,6 +142,16 @@ def test_every_conflict_has_its_place_in_the_list_and_the_cases_name_no_other():
 def test_a_number_that_is_not_sound_says_why():
     unsound = [key for key in case_ids() if not find_case(key).sound]
     assert [key for key in unsound if not find_case(key).conflicts and find_case(key).better is None] == []
+
+
+def test_a_letter_of_the_glossary_means_one_thing():
+    names = [symbol.name for symbol in symbols._ALL]
+    assert [name for name in set(names) if names.count(name) > 1] == []
+
+
+def test_a_letter_that_articles_and_engine_share_counts_the_same():
+    shared = {name for name in LETTERS if name in symbols.GLOSSARY}
+    assert {name for name in shared if LETTERS[name].unit != symbols.GLOSSARY[name].unit} == set()
 
 
 # --- profiles over the one engine ------------------------------------------------------------------------------------

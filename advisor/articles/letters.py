@@ -73,7 +73,7 @@ _LETTERS = (
     Letter("w_1", "bytes of the master copy", "B/param", 0),
     Letter("w_2", "bytes of the first moment", "B/param", 0),
     Letter("w_3", "bytes of the second moment", "B/param", 0),
-    Letter("w_t", "bytes the loader holds a token", "B"),
+    Letter("w_0", "bytes the loader holds a token", "B"),
     # what recompute keeps
     Letter("rho", "share of the layers kept whole", "1", 1),
     Letter("kappa", "share of the layers whose input alone is kept", "1", 1),
@@ -84,7 +84,7 @@ _LETTERS = (
     Letter("B_s", "bytes that the author adds without counting", "B", 0),
     Letter("W_h", "bytes a second between GPU and host", "B/s"),
     Letter("R_h", "parameters a second that the host steps", "param/s"),
-    Letter("n_c", "tokens sent to one rank of experts", "1"),
+    Letter("n_j", "tokens sent to one rank of experts", "1"),
     Letter("alpha", "activation bytes a parameter", "B/param"),
     Letter("mu", "activations of a mixture over those of a dense model", "1", 1),
     # numbers as printed

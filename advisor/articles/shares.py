@@ -101,9 +101,9 @@ def expert_tokens(b, s, k, ep):
 
 
 @formula("exchange", source="article-16-bytes §9")
-def exchange_buffer(ep, n_c, h, w):
+def exchange_buffer(ep, n_j, h, w):
     """Buffers to send tokens to experts and back."""
-    return 2 * ep * n_c * h * w
+    return 2 * ep * n_j * h * w
 
 
 @formula("exchange", source="article-m3 §6.1")
@@ -125,9 +125,9 @@ def host_step_seconds(N, tp, pp, z_1, R_h):
 
 
 @formula("exchange", source="article-16-bytes §8")
-def loader_batch(b, s, w_t):
+def loader_batch(b, s, w_0):
     """One batch of the data loader."""
-    return b * s * w_t
+    return b * s * w_0
 
 
 # --- arithmetic on printed numbers -----------------------------------------------------------------------------------
