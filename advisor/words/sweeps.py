@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
 MOST_ROWS: Final = 20
 _IN_BYTES: Final = "bytes"
+#: Numbers this large are written whole.
+WHOLE_FROM: Final = 1000
 
 
 def explore_text(answer: ExploreAnswer) -> str:
@@ -23,7 +25,7 @@ def explore_text(answer: ExploreAnswer) -> str:
     stopped = "" if answer.complete else " The budget ended the sweep early: give a larger budget_s."
     head = (
         f"{answer.judged:,} legal combinations, {answer.total:,} match, {answer.fitting:,} of them fit; "
-        f"{answer.refused:,} refused ({answer.seconds:.2f} s).{stopped}"
+        f"{answer.refused:,} refused.{stopped}"
     )
     shown = answer.rows[:MOST_ROWS]
     left = answer.total - len(shown)
@@ -59,7 +61,9 @@ def _cell(column: str, value: Any) -> str:
         return format_bytes(value) if value >= 0 else f"-{format_bytes(-value)}"
     if isinstance(value, bool) or value is None:
         return {True: "on", False: "off", None: "-"}[value]
-    return f"{value:,.4g}" if isinstance(value, float) else f"{value:,}" if isinstance(value, int) else str(value)
+    if isinstance(value, float):
+        return f"{value:,.0f}" if value >= WHOLE_FROM else f"{value:.3g}"
+    return f"{value:,}" if isinstance(value, int) else str(value)
 
 
 def limit_text(answer: LimitAnswer) -> str:
