@@ -108,7 +108,7 @@ def _stage_figures(place: Place, layers: Mapping[Any, GroupValues]) -> Any:
         if apart and line.term.slot in phases.GRADIENT_SHARDS:
             _add(shards, line)
     for line in _together(layer_lines(place, layers)):
-        _add(totals, line)
+        _add(totals, line, whole=True)
     count = len(place.layout)
     rows = {phase: np.broadcast_to(np.asarray(total, dtype=np.float64), count) for phase, total in totals.items()}
     nothing = np.zeros(count)
@@ -135,11 +135,13 @@ def _together(lines: Iterable[Line]) -> Iterable[Line]:
         )
 
 
-def _add(totals: Totals, line: Line) -> None:
-    """Whole bytes of a line in each phase where it is alive."""
+def _add(totals: Totals, line: Line, *, whole: bool = False) -> None:
+    """Bytes of a line in each phase where it is alive; instants that count alike are multiplied once."""
+    made: dict[int, Any] = {}
     for phase, count in line.presence.items():
-        if isinstance(count, int):
-            if count:
-                totals[phase] = totals.get(phase, 0.0) + line.amount * count
-        else:
-            totals[phase] = totals.get(phase, 0.0) + np.round(line.amount * count)
+        if isinstance(count, int) and not count:
+            continue
+        if id(count) not in made:
+            amount = line.amount * count
+            made[id(count)] = amount if whole or isinstance(count, int) else np.round(amount)
+        totals[phase] = totals.get(phase, 0.0) + made[id(count)]
