@@ -14,18 +14,22 @@ from pathlib import Path
 
 from advisor.constraints.rules import json_schema
 from tests.experts import page_of_jobs
+from tests.planner import page_of_planner
+from tests.published import page_of_published
 from tools import TOOLS
 from tools.cli import main as trainfit
-from tools.http_door import openapi_document
+from tools.http_door import build_app
 from tools.tool import Tool
 
 ROOT = Path(__file__).parent.parent
 README = ROOT / "README.md"
 RECOMMENDATIONS = ROOT / "docs" / "recommendations.md"
+PLANNER = ROOT / "docs" / "planner.md"
 EXAMPLE = re.compile(
     r"```(?P<language>sh|python)\n(?P<code>[^`]*)```\n\n<!-- output -->\n.*?<!-- /output -->", re.DOTALL
 )
 JOBS = re.compile(r"(?<=<!-- jobs -->\n).*(?=<!-- /jobs -->)", re.DOTALL)
+LAYOUTS = re.compile(r"(?<=<!-- published -->\n).*(?=<!-- /published -->)", re.DOTALL)
 
 
 def generated() -> Mapping[Path, str]:
@@ -33,10 +37,17 @@ def generated() -> Mapping[Path, str]:
     return {
         README: EXAMPLE.sub(with_output, README.read_text(encoding="utf-8")),
         RECOMMENDATIONS: JOBS.sub(lambda _: page_of_jobs() + "\n", RECOMMENDATIONS.read_text(encoding="utf-8")),
+        PLANNER: with_planner(PLANNER.read_text(encoding="utf-8")),
         ROOT / "rules" / "schema.json": json.dumps(json_schema(), indent=1, sort_keys=True) + "\n",
-        ROOT / "docs" / "openapi.json": json.dumps(openapi_document(), indent=1, ensure_ascii=False) + "\n",
+        ROOT / "docs" / "openapi.json": json.dumps(build_app().openapi(), indent=1, ensure_ascii=False) + "\n",
         **{ROOT / "tests" / "snapshots" / f"{tool.name}.json": face(tool) for tool in TOOLS},
     }
+
+
+def with_planner(page: str) -> str:
+    """The page of the planner with both of its generated parts."""
+    page = LAYOUTS.sub(lambda _: page_of_published() + "\n", page)
+    return JOBS.sub(lambda _: page_of_planner() + "\n", page)
 
 
 def face(tool: Tool) -> str:

@@ -217,7 +217,7 @@ def test_a_sweep_beyond_its_budget_is_refused_over_http():
 
 def test_a_public_address_needs_keys_or_a_word(capsys, monkeypatch, tmp_path):
     monkeypatch.setattr("uvicorn.run", lambda *_, **__: None)
-    monkeypatch.setattr("tools.serving._log_json", lambda _: None)
+    monkeypatch.setattr("tools.serving.log_json", lambda _: None)
     public = ["serve", "--http", "--host", "0.0.0.0"]
     assert command_line(public, capsys)[0] == 64
     assert command_line([*public, "--allow-public"], capsys)[0] == 0

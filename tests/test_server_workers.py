@@ -2,12 +2,15 @@
 
 import os
 import signal
+import sys
 import time
+from dataclasses import replace
 
 import anyio
 import pytest
 from anyio.from_thread import start_blocking_portal
 
+from advisor.api import OPERATIONS
 from advisor.errors import AdvisorError
 from tests.doors import by_python
 from tools import find_tool
@@ -177,6 +180,23 @@ def test_workers_end_with_their_pool(portal):
         (pid,) = portal.call(settled, pool)
         assert not ended(pid)
     assert ended(pid)
+
+
+def test_a_worker_that_cannot_start_is_logged_and_nobody_waits_for_ever(portal, monkeypatch, caplog):
+    monkeypatch.setattr("tools.work.pool.COMMAND", (sys.executable, "-c", "raise SystemExit(1)"))
+    with portal.wrap_async_context_manager(Pool(1, time_limit_s=0.5)) as pool:
+        assert refusal(portal, ask, pool, SMALL).code == "busy"
+    assert "a worker did not start" in caplog.text
+
+
+def test_a_fault_in_a_worker_is_logged_there_under_the_request_s_id(monkeypatch, caplog):
+    def fail(*_):
+        raise RuntimeError("inside")
+
+    monkeypatch.setattr("tools.tool.OPERATIONS", {"list_catalog": replace(OPERATIONS["list_catalog"], run=fail)})
+    call = {"request_id": "job-17", "tool": "list_catalog", "arguments": {}, "allow_paths": False}
+    assert worker.answer(call)["error"]["detail"].endswith("request id job-17")
+    assert "request id job-17" in caplog.text
 
 
 def test_a_sweep_may_take_more_time_on_the_callers_own_machine_only():

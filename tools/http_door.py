@@ -8,23 +8,23 @@ from typing import TYPE_CHECKING, Any, Final
 
 import anyio
 from fastapi import FastAPI, Request
-from fastapi.exceptions import RequestValidationError
 from fastapi.responses import Response, StreamingResponse
 from mcp.server.transport_security import TransportSecuritySettings
 from starlette.exceptions import HTTPException
 
 from advisor import __version__
-from advisor.errors import AdvisorError, nearest
+from advisor.errors import AdvisorError
 from advisor.request import refuse_unbounded
 from tools import TOOLS
 from tools.json_text import parse_json
 from tools.mcp_door import build_server
 from tools.schema import with_null
-from tools.tool import Tool, internal_error
+from tools.tool import Tool
 from tools.web import batch, reading
 from tools.web.gate import BODY_LIMIT, Gate, Policy
 from tools.web.metrics import MeasuredRunner, Metrics
-from tools.web.problem import problem, responses
+from tools.web.problem import responses
+from tools.web.refusals import add_refusals
 from tools.web.watch import Watch
 from tools.work.pool import Pool
 from tools.work.runner import TIME_LIMIT_S, Runner, Sent, ThreadRunner
@@ -38,6 +38,18 @@ TAGS: Final = (
     {"name": "state", "description": "For those who run the server."},
 )
 BEARER: Final = {"type": "http", "scheme": "bearer", "description": "a key, where the server asks for one"}
+
+
+class App(FastAPI):
+    """FastAPI, whose OpenAPI document also says that a bearer key may be asked for."""
+
+    def openapi(self) -> dict[str, Any]:
+        """The document, made once."""
+        if self.openapi_schema is None:
+            document = super().openapi()
+            document.setdefault("components", {})["securitySchemes"] = {"bearer": BEARER}
+            document["security"] = [{}, {"bearer": []}]
+        return super().openapi()
 
 
 def build_app(
@@ -73,7 +85,7 @@ def build_app(
             else:
                 yield
 
-    app = FastAPI(
+    app = App(
         title="TrainFit",
         version=__version__,
         summary="Will a training job fit, what fills the memory, which configuration to run, and why.",
@@ -90,18 +102,10 @@ def build_app(
     reading.add_state(app, metrics, lambda: _gauges(computing))
     app.add_api_route("/mcp", _no_stream, methods=["GET", "DELETE"], include_in_schema=False)
     app.router.routes.extend(mcp_app.routes)
-    _add_refusals(app, tools)
+    add_refusals(app, tools)
     app.add_middleware(Gate, policy=policy)
     app.add_middleware(Watch, metrics=metrics, paths=frozenset(getattr(route, "path", "") for route in app.routes))
     return app
-
-
-def openapi_document() -> dict[str, Any]:
-    """The OpenAPI document of the whole server, with the bearer key that it may ask for."""
-    document = build_app().openapi()
-    document.setdefault("components", {})["securitySchemes"] = {"bearer": BEARER}
-    document["security"] = [{}, {"bearer": []}]
-    return document
 
 
 def _gauges(computing: Runner) -> Mapping[str, int]:
@@ -210,39 +214,3 @@ async def _while_connected(request: Request, runner: Runner, tool: Tool, argumen
 async def _no_stream() -> Response:
     """There is nothing to stream and no session to end: the server is stateless."""
     raise HTTPException(HTTPStatus.METHOD_NOT_ALLOWED, headers={"Allow": "POST"})
-
-
-def _add_refusals(app: FastAPI, tools: Sequence[Tool]) -> None:
-    """Every refusal is a problem of one shape."""
-    accepted = [tool.path for tool in tools] + ["/v1/batch", "/v1/catalog", "/v1/schemas", "/mcp", "/openapi.json"]
-
-    async def on_advisor_error(_: Request, error: Exception) -> Response:
-        assert isinstance(error, AdvisorError)
-        return problem(error)
-
-    async def on_validation_error(_: Request, error: Exception) -> Response:
-        assert isinstance(error, RequestValidationError)
-        first = error.errors()[0]
-        name = str(first["loc"][-1])
-        return problem(AdvisorError("invalid_value", f"{name}: {first['msg']}", pointer=f"/{name}"))
-
-    async def on_http_error(request: Request, error: Exception) -> Response:
-        assert isinstance(error, HTTPException)
-        return problem(_http_refusal(request, error, accepted), error.headers)
-
-    async def on_fault(request: Request, error: Exception) -> Response:
-        return problem(internal_error(request.url.path[:120], error))
-
-    app.add_exception_handler(AdvisorError, on_advisor_error)
-    app.add_exception_handler(RequestValidationError, on_validation_error)
-    app.add_exception_handler(HTTPException, on_http_error)
-    app.add_exception_handler(Exception, on_fault)
-
-
-def _http_refusal(request: Request, error: HTTPException, paths: Sequence[str]) -> AdvisorError:
-    path = request.url.path[:120]
-    if error.status_code == HTTPStatus.METHOD_NOT_ALLOWED:
-        accepted = (error.headers or {}).get("Allow", "POST")
-        return AdvisorError("method_not_allowed", f"{request.method} is not accepted at {path}; accepted: {accepted}")
-    detail = f"there is nothing at {path}; accepted: {', '.join(paths)}"
-    return AdvisorError("not_found", detail, suggestions=nearest(path, paths))

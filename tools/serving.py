@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ipaddress
-import logging
 import sys
 from typing import TYPE_CHECKING, Final
 
@@ -12,6 +11,7 @@ import click
 
 from advisor.errors import AdvisorError
 from tools import allowed_tools
+from tools.log import log_json
 from tools.work.runner import TIME_LIMIT_S
 
 if TYPE_CHECKING:
@@ -69,7 +69,7 @@ def serve(
 
     from tools.http_door import build_app  # noqa: PLC0415
 
-    _log_json(log_level)
+    log_json(log_level)
     click.echo(f"TrainFit at http://{host}:{port} (MCP at /mcp, JSON at /v1, /openapi.json)", err=True)
     uvicorn.run(
         build_app(tools=offered, policy=policy, time_limit_s=time_limit, workers=workers),
@@ -122,12 +122,3 @@ def _policy(
     own = LOOPBACK if is_loopback(host) else ()
     hosts = (*own, *allowed_hosts) if own or allowed_hosts else ()
     return Policy(tuple(name.lower() for name in hosts), origins, keys, RateLimit(rate))
-
-
-def _log_json(level: str) -> None:
-    from tools.web.watch import JsonLines  # noqa: PLC0415
-
-    handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(JsonLines())
-    logging.basicConfig(level=logging.WARNING, handlers=[handler], force=True)
-    logging.getLogger("trainfit").setLevel(level.upper())

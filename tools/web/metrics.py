@@ -26,13 +26,13 @@ class Metrics:
     requests: Counter[tuple[str, str, int]] = field(default_factory=Counter)
     calls: Counter[tuple[str, str]] = field(default_factory=Counter)
     durations: dict[str, list[int]] = field(default_factory=lambda: defaultdict(lambda: [0] * (len(BOUNDS_S) + 1)))
-    seconds: Counter[str] = field(default_factory=Counter)
+    seconds: dict[str, float] = field(default_factory=lambda: defaultdict(float))
     gauges: dict[str, int] = field(default_factory=dict)
 
     def count_call(self, tool: str, outcome: str, seconds: float) -> None:
         """One call of a tool; ``outcome`` is ``answer`` or the code of its error."""
         self.calls[tool, outcome] += 1
-        self.seconds[tool] += seconds  # type: ignore[assignment]  # a Counter of floats adds as well
+        self.seconds[tool] += seconds
         place = next((index for index, bound in enumerate(BOUNDS_S) if seconds <= bound), len(BOUNDS_S))
         self.durations[tool][place] += 1
 

@@ -42,16 +42,10 @@ def add_catalog(app: FastAPI, runner: Runner) -> None:
         sent = await runner.reply(LIST_CATALOG, {"kind": kind, "query": query}, allow_paths=False)
         return tagged(request, sent.body)
 
-    about = {"summary": "List the catalog", "tags": ["catalog"], "response_class": Response}
-    shown = {200: json_response("The entries", LIST_CATALOG.output_schema), **responses(422, 503)}
-    app.add_api_route("/v1/catalog", catalog, operation_id="get_catalog", responses=shown, **about)  # type: ignore[arg-type]
-    app.add_api_route(
-        "/v1/catalog/{kind}",
-        catalog_kind,
-        operation_id="get_catalog_kind",
-        responses=shown,
-        **about,  # type: ignore[arg-type]
-    )
+    about: dict[str, Any] = {"summary": "List the catalog", "tags": ["catalog"], "response_class": Response}
+    about["responses"] = {200: json_response("The entries", LIST_CATALOG.output_schema), **responses(422, 503)}
+    app.add_api_route("/v1/catalog", catalog, operation_id="get_catalog", **about)
+    app.add_api_route("/v1/catalog/{kind}", catalog_kind, operation_id="get_catalog_kind", **about)
 
 
 def add_schemas(app: FastAPI, tools: Sequence[Tool]) -> None:

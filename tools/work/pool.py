@@ -36,6 +36,7 @@ LONGEST_REPLY: Final = 256 * 1024 * 1024
 START_LIMIT_S: Final = 120.0
 PAUSE_S: Final = 1.0
 PACKAGES: Final = Path(__file__).parents[2]
+COMMAND: Final = (sys.executable, "-m", "tools.work.worker")
 
 logger = logging.getLogger("trainfit")
 
@@ -55,9 +56,8 @@ class Worker:
     async def start(cls) -> Worker:
         """A worker process of its own session: a Ctrl-C in the terminal is for the server, which ends its workers."""
         paths = os.pathsep.join([str(PACKAGES), *filter(None, [os.environ.get("PYTHONPATH")])])
-        command = [sys.executable, "-m", "tools.work.worker"]
         process = await anyio.open_process(
-            command, stderr=None, env={**os.environ, "PYTHONPATH": paths}, start_new_session=True
+            COMMAND, stderr=None, env={**os.environ, "PYTHONPATH": paths}, start_new_session=True
         )
         assert process.stdout is not None
         return cls(process, BufferedByteReceiveStream(process.stdout))

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from advisor.errors import AdvisorError
 from tools import find_tool
+from tools.log import log_json
 from tools.request_id import begin_request
 
 if TYPE_CHECKING:
@@ -23,6 +24,7 @@ def main() -> None:
     """Answer until the input ends. What others print goes to standard error: standard output speaks JSON only."""
     replies = os.fdopen(os.dup(sys.stdout.fileno()), "w", encoding="utf-8")
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
+    log_json()
     _warm()
     _say(replies, {"ready": True})
     for line in sys.stdin:
