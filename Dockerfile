@@ -5,7 +5,7 @@ COPY pyproject.toml README.md LICENSE server.py ./
 COPY advisor advisor
 COPY tools tools
 COPY rules rules
-RUN python -m venv /venv && /venv/bin/pip install --no-cache-dir . && /venv/bin/python -m compileall -q /venv/lib
+RUN python -m venv /venv && /venv/bin/pip install --no-cache-dir .
 
 FROM python:3.12-slim
 LABEL org.opencontainers.image.title="TrainFit" \

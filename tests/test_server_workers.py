@@ -182,8 +182,9 @@ def test_workers_end_with_their_pool(portal):
     assert ended(pid)
 
 
-def test_a_worker_that_cannot_start_is_logged_and_nobody_waits_for_ever(portal, monkeypatch, caplog):
-    monkeypatch.setattr("tools.work.pool.COMMAND", (sys.executable, "-c", "raise SystemExit(1)"))
+@pytest.mark.parametrize("command", [(sys.executable, "-c", "raise SystemExit(1)"), ("no-such-program",)])
+def test_a_worker_that_cannot_start_is_logged_and_nobody_waits_for_ever(command, portal, monkeypatch, caplog):
+    monkeypatch.setattr("tools.work.pool.COMMAND", command)
     with portal.wrap_async_context_manager(Pool(1, time_limit_s=0.5)) as pool:
         assert refusal(portal, ask, pool, SMALL).code == "busy"
     assert "a worker did not start" in caplog.text

@@ -183,27 +183,27 @@ class Pool:
     async def _keep_a_seat(self) -> None:
         """One worker after the other, for as long as the pool is open."""
         while True:
-            worker = await Worker.start()
             try:
+                worker = await Worker.start()
                 await self._serve_until_it_ends(worker)
-            finally:
-                worker.kill()
-                with anyio.CancelScope(shield=True):
-                    await worker.process.aclose()
-            self.replaced += 1
+            except (OSError, WorkerLostError, TimeoutError):
+                logger.exception("a worker did not start")
+                await anyio.sleep(PAUSE_S)
+            else:
+                self.replaced += 1
 
     async def _serve_until_it_ends(self, worker: Worker) -> None:
         try:
             with anyio.fail_after(START_LIMIT_S):
                 await worker.heard()
-        except (WorkerLostError, TimeoutError):
-            logger.exception("a worker did not start")
-            await anyio.sleep(PAUSE_S)
-            return
-        self._seats.append(worker)
-        self._free_in.send_nowait(worker)
-        await worker.process.wait()
-        self._seats.remove(worker)
+            self._seats.append(worker)
+            self._free_in.send_nowait(worker)
+            await worker.process.wait()
+            self._seats.remove(worker)
+        finally:
+            worker.kill()
+            with anyio.CancelScope(shield=True):
+                await worker.process.aclose()
 
 
 def _busy(time_limit_s: float) -> AdvisorError:
