@@ -89,7 +89,7 @@ def test_layouts_are_judged_together_as_they_are_alone():
 
 @pytest.mark.slow
 def test_ten_thousand_layouts_are_judged_together_as_they_are_alone():
-    compared, wrong = judged_otherwise(14_000)  # some rungs of some frameworks have fewer legal layouts than asked for
+    compared, wrong = judged_otherwise(20_000)  # some rungs of some frameworks have fewer legal layouts than asked for
     assert compared >= 10_000
     assert wrong == []
 
