@@ -77,9 +77,7 @@ def _concluded(compared: Sequence[Found], *, named: bool) -> Case:
         )
     if site.headroom and site.headroom.share > case.policy.headroom:
         said.append(Assumption(argument="headroom", value=site.headroom.share, origin=f"rule:{site.headroom.id}"))
-    return case.model_copy(
-        update={"assumptions": (*said, *kept), "warnings": (*case.warnings, *_unknown_host(case))}
-    )
+    return case.model_copy(update={"assumptions": (*said, *kept), "warnings": (*case.warnings, *_unknown_host(case))})
 
 
 _SEARCHED = frozenset(Layout.model_fields)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from benchmarks import answers, columns, start
+from benchmarks import answers, columns, planner, start
 from benchmarks.measure import Result, machine
 
 
@@ -12,8 +12,11 @@ def results() -> Iterator[Result]:
     """Every benchmark, the ones that other work on the machine disturbs most last."""
     yield columns.activation_terms()
     yield columns.whole_estimate()
+    yield from planner.layouts_judged()
     yield from answers.estimates()
     yield from answers.searches()
+    yield planner.sweep()
+    yield planner.growth()
     yield start.initialize()
 
 

@@ -21,8 +21,10 @@ ESTIMATES: dict[str, dict[str, Any]] = {
     },
 }  # fmt: skip
 SEARCHES: dict[str, dict[str, Any]] = {
+    "llama-3-8b on 8 GPUs": {"model": "llama-3-8b", "hardware": "1x8 H100-80GB"},
     "llama-3-70b on 32 GPUs": {"model": "llama-3-70b", "hardware": "4x8 H100-80GB", "sequence_length": "8k"},
     "llama-3-70b on 1,024 GPUs": {"model": "llama-3-70b", "hardware": "128x8 H100-80GB", "sequence_length": "8k"},
+    "deepseek-v3 on 2,048 GPUs": {"model": "deepseek-v3", "hardware": "256x8 H800-80GB"},
 }
 
 

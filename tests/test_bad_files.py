@@ -41,5 +41,5 @@ def test_a_step_may_not_name_a_part_of_the_time_that_does_not_exist(tmp_path):
     (tmp_path / "rungs.yaml").write_text((shipped / "rungs.yaml").read_text())
     step = (shipped / "tree" / "30-tensor-parallel.yaml").read_text()
     (tmp_path / "tree" / "30.yaml").write_text(step.replace("exchange.tensor", "exchange.tensors"))
-    with pytest.raises(AdvisorError, match="no part of a step's time is called 'exchange.tensors'; did you mean"):
+    with pytest.raises(AdvisorError, match=r"no part of a step's time is called 'exchange\.tensors'; did you mean"):
         rulebook.read_law(tmp_path)

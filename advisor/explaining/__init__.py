@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from advisor.articles import ARTICLES, ArticleCase, evaluate, find_case, read_letters
+from advisor.articles import ARTICLES, ArticleCase, evaluate, find_case, find_conflict, read_letters
 from advisor.articles.letters import LETTERS
 from advisor.errors import AdvisorError, unknown_name
 from advisor.explaining import live
@@ -41,7 +41,7 @@ def explain(arguments: ExplainArguments) -> ExplainAnswer:
 
 
 def _by_id(key: str, arguments: ExplainArguments) -> ExplainAnswer:
-    if key.partition("-")[0] in ARTICLES and key not in entries():
+    if key.partition("-")[0] in ARTICLES:
         return _of_case(find_case(key), arguments)
     known = entries()
     short = next((name for name in (key, f"term:{key}", f"symbol:{key}", f"rule:{key}") if name in known), None)
@@ -76,7 +76,7 @@ def _of_case(case: ArticleCase, arguments: ExplainArguments) -> ExplainAnswer:
         )
         for line in figure.lines
     )  # fmt: skip
-    met = tuple(entries()[f"conflict:{key}"] for key in case.conflicts)
+    met = tuple(map(find_conflict, case.conflicts))
     return ExplainAnswer(
         covered=True,
         id=case.id,
@@ -85,10 +85,10 @@ def _of_case(case: ArticleCase, arguments: ExplainArguments) -> ExplainAnswer:
         formula=shown.formula,
         figures=(shown, *parts) if len(parts) > 1 else (shown,),
         letters=letters,
-        caveats=tuple(f"{entry.title}: {' '.join(entry.says)}" for entry in met),
+        caveats=tuple(f"{each.title}: said, {each.said}; in fact, {each.fact}" for each in met),
         sources=(f"{case.article} §{case.section}",),
         article=_note(case),
-        see=_names(met),
+        see=tuple(EntryName(id=f"conflict:{each.id}", title=each.title) for each in met),
         versions=versions(),
     )
 

@@ -116,7 +116,9 @@ class Time(Value):
     days: float | None = Field(default=None, description="for train_tokens")
     gpu_hours: float | None = Field(default=None, description="for train_tokens")
     cost: float | None = Field(default=None, description="GPU hours times price_per_gpu_hour")
-    parts: tuple[TimePart, ...] = Field(default=(), description="at detail=full: formulas that add up to the step, then hidden ones")
+    parts: tuple[TimePart, ...] = Field(
+        default=(), description="at detail=full: formulas that add up to the step, then hidden ones"
+    )
     note: str = ""
 
 

@@ -80,7 +80,7 @@ class OptimizerStates(Value):
     step_matrix_bytes: float = Field(default=0, ge=0, description="scratch per element while it steps")
     step_other_bytes: float = Field(default=0, ge=0)
     largest_tensor_bytes: float = Field(default=0, ge=0, description="scratch per element of the largest tensor")
-    in_backward: bool = Field(default=False, description="steps each weight in the backward pass and frees its gradient")
+    in_backward: bool = Field(default=False, description="steps each weight in the backward pass, freeing its gradient")
 
 
 class Recipe(Value):

@@ -53,9 +53,7 @@ class LimitAnswer(Value):
     of: LimitOf
     value: int | str | None = Field(description="the last value that fits with the headroom free; null: none does")
     at: AtLimit | None = Field(description="memory there")
-    beyond: AtLimit | None = Field(
-        description="memory at the next value, which does not fit; null: all tried fit"
-    )
+    beyond: AtLimit | None = Field(description="memory at the next value, which does not fit; null: all tried fit")
     stopped_by: tuple[Growth, ...] = Field(description="what grows most across the limit, largest first")
     next_limits: tuple[NextLimit, ...]
     layout: Layout | None = Field(description="the layout at the limit")
@@ -77,7 +75,9 @@ class ExploreArguments(Value):
         default=None, max_length=1000, description="keep rows: 'fits and tensor_parallel <= 4', 'margin_bytes > 4e9'"
     )
     sort: str | None = Field(
-        default=None, max_length=60, description="a column, with - before it for descending; fitting and fast first when absent"
+        default=None,
+        max_length=60,
+        description="a column, with - before it for descending; fitting and fast first when absent",
     )
     limit: int | None = Field(default=None, ge=1, le=10_000, description="rows shown; 20 when absent")
     budget_s: float | None = Field(default=None, gt=0, le=300, description="seconds to spend; 20 when absent")
