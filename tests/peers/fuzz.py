@@ -7,6 +7,7 @@ import random
 import time
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from typing import Any
 
 from tests.peers.running import MCP_HEADERS, Running, post
@@ -53,8 +54,25 @@ def value(schema: dict[str, Any], chance: random.Random) -> Any:
     return copy.deepcopy(chance.choice(likely if likely and chance.random() < 0.7 else VALUES))
 
 
-def one(connection: http.client.HTTPConnection, chance: random.Random) -> tuple[str, float, str]:
-    """One call: how it ended, how long it took, and what is wrong with that."""
+@dataclass(frozen=True)
+class Ended:
+    """How one call ended.
+
+    Attributes:
+        tool: its name.
+        outcome: the door, the status, and over MCP whether it was refused.
+        seconds: how long it took.
+        fault: the call and the answer, when something is wrong with it.
+    """
+
+    tool: str
+    outcome: str
+    seconds: float
+    fault: str
+
+
+def one(connection: http.client.HTTPConnection, chance: random.Random) -> Ended:
+    """One call, over JSON or MCP."""
     name, given = arguments(chance)
     start = time.perf_counter()
     if chance.random() < 0.5:
@@ -68,11 +86,12 @@ def one(connection: http.client.HTTPConnection, chance: random.Random) -> tuple[
         ending = "refused" if b'"isError":true' in said else "answered"
         outcome = f"MCP {status} {ending}"
     spent = time.perf_counter() - start
-    fault = status >= 500 or b"Traceback" in said or b"internal_error" in said
-    return outcome, spent, json.dumps([name, given])[:400] + said.decode(errors="replace")[:200] if fault else ""
+    wrong = status >= 500 or b"Traceback" in said or b"internal_error" in said
+    fault = json.dumps([name, given])[:400] + said.decode(errors="replace")[:200] if wrong else ""
+    return Ended(name, outcome, spent, fault)
 
 
-def share(running: Running, seed: int, calls: int) -> list[tuple[str, float, str]]:
+def share(running: Running, seed: int, calls: int) -> list[Ended]:
     connection, chance = running.connection(), random.Random(seed)
     return [one(connection, chance) for _ in range(calls)]
 
@@ -86,13 +105,17 @@ def fuzz(running: Running, calls: int) -> dict[str, str]:
     with ThreadPoolExecutor(THREADS) as threads:
         parts = threads.map(lambda seed: share(running, seed, calls // THREADS), range(THREADS))
         ended = [each for part in parts for each in part]
-    wrong = [fault for _, _, fault in ended if fault]
-    slow = sum(spent > HANG_S for _, spent, _ in ended)
+    wrong = [each.fault for each in ended if each.fault]
     assert not wrong, "\n".join([f"{len(wrong)} faults", *wrong[:20]])
     assert "Traceback" not in running.log.read_text(encoding="utf-8")
-    statuses = ", ".join(f"{name}: {count:,}" for name, count in sorted(Counter(name for name, _, _ in ended).items()))
-    longest = max(spent for _, spent, _ in ended)
+    longest = max(ended, key=lambda each: each.seconds)
+    slow = Counter(each.tool for each in ended if each.seconds > HANG_S)
     return {
-        f"fuzz, {len(ended):,} calls": f"no fault, no traceback; {slow} over {HANG_S:g} s, the longest {longest:.2f} s",
-        "fuzz, how they ended": statuses,
+        f"fuzz, {len(ended):,} calls": f"no fault, no traceback; the longest took {longest.seconds:.1f} s",
+        f"fuzz, calls over {HANG_S:g} s": counted(slow) or "none",
+        "fuzz, how they ended": counted(Counter(each.outcome for each in ended)),
     }
+
+
+def counted(counts: Counter[str]) -> str:
+    return ", ".join(f"{name}: {count:,}" for name, count in sorted(counts.items()))

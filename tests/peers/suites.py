@@ -65,6 +65,7 @@ def schemathesis(running: Running, folder: Path, examples: int) -> dict[str, str
     options = ["--checks", "all", "--max-examples", str(examples), "--exclude-path", "/v1/batch", "--no-color"]
     done = subprocess.run(
         [command, "--config-file", settings, "run", f"{running.base}/openapi.json", *options],
+        cwd=folder,
         capture_output=True,
         text=True,
         check=False,
