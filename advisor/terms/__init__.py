@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from functools import lru_cache
 
 from advisor.formula import Term
-from advisor.terms import attention, feed_forward, head, host, norms, states, transients
+from advisor.terms import attention, feed_forward, head, host, loss, norms, states, transients
 from advisor.terms.articles import ARTICLE_TERMS
 
 TERMS: tuple[Term, ...] = (
@@ -15,6 +15,7 @@ TERMS: tuple[Term, ...] = (
     *attention.TERMS,
     *feed_forward.TERMS,
     *head.TERMS,
+    *loss.TERMS,
     *transients.TERMS,
     *host.TERMS,
 )
