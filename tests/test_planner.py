@@ -113,6 +113,13 @@ def test_reserved_memory_without_data_parallel_is_judged_together_as_it_is_alone
     assert list(pools_differ({"model": "llama-3-8b", "hardware": "2x8 H100-80GB", "framework": "torchtitan"})) == []
 
 
+@pytest.mark.xfail(reason="a column's stage keeps what 1F1B keeps, whatever schedule the case gives")
+@pytest.mark.parametrize("schedule", ["gpipe", "zb_h2", "dualpipe"])
+def test_a_given_schedule_is_judged_together_as_it_is_alone(schedule):
+    case = job(model="llama-3-70b", hardware="4x8 H100-80GB", framework="megatron", pipeline_schedule=schedule)
+    assert [layout for columns in legal_sample(case, 60, 0) for layout in differing(case, columns)] == []
+
+
 # --- the search against whole spaces --------------------------------------------------------------------------------
 
 SMALL = (
@@ -295,7 +302,7 @@ TIGHT = st.sampled_from(
 )
 DEVICES = st.sampled_from(["A10-24GB", "A100-40GB", "L40S-48GB", "H100-80GB"])
 SEQUENCES = st.sampled_from([1024, 2048, 4096, 6144, 8192, 16_384, 32_768])
-few = settings(max_examples=15, deadline=None)
+few = settings(max_examples=8, deadline=None)
 
 
 def fits(**arguments):
