@@ -87,7 +87,7 @@ class StageBreakdown:
         A stream's free blocks serve that stream alone, so the two pools' peaks add up though they come at different
         instants (PyTorch's ``foreach_reduce``).
         """
-        if not reduces_on_own_stream(self.place.case):
+        if not reduces_on_own_stream(self.place):
             return self.peak_bytes
         shards = [line for line in self.lines if line.term.slot in phases.GRADIENT_SHARDS]
         held = {phase: sum(line.at(phase) for line in shards) for phase in phases.PHASES}
@@ -148,10 +148,11 @@ class Breakdown:
         return dict(sorted(((s, n) for s, n in totals.items() if n), key=lambda item: -item[1]))
 
 
-def reduces_on_own_stream(case: Case) -> bool:
-    """Whether gradient shards come from another stream's pool than activations."""
-    shards = case.layout.data_parallel * case.layout.context_parallel > 1
-    return case.training.framework in ("fsdp2", "torchtitan") and shards
+def reduces_on_own_stream(place: Place) -> Any:
+    """Whether gradient shards come from another stream's pool than activations; a bool, or a column of them."""
+    if place.case.training.framework not in ("fsdp2", "torchtitan"):
+        return False
+    return place.layout.data_parallel * place.layout.context_parallel > 1
 
 
 def usable_bytes(case: Case) -> int:

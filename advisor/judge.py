@@ -100,12 +100,12 @@ def _binding_stages(case: Case, columns: Columns) -> list[Any]:
 
 
 def _stage_figures(place: Place, layers: Mapping[Any, GroupValues]) -> Any:
-    apart = reduces_on_own_stream(place.case)
+    apart = reduces_on_own_stream(place)
     totals: Totals = {}
     shards: Totals = {}
     for line in outer_lines(place):
         _add(totals, line)
-        if apart and line.term.slot in phases.GRADIENT_SHARDS:
+        if apart is not False and line.term.slot in phases.GRADIENT_SHARDS:
             _add(shards, line)
     for line in _together(layer_lines(place, layers)):
         _add(totals, line, whole=True)
@@ -117,7 +117,8 @@ def _stage_figures(place: Place, layers: Mapping[Any, GroupValues]) -> Any:
     pooled = peak
     if shards:
         rest = np.maximum.reduce([rows[phase] - shards.get(phase, 0.0) for phase in alive])
-        pooled = rest + np.maximum.reduce([np.broadcast_to(held, count) for held in shards.values()])
+        held = np.maximum.reduce([np.broadcast_to(each, count) for each in shards.values()])
+        pooled = np.where(apart, rest + held, peak)
     return np.stack([peak, pooled, rows.get(phases.HOST, nothing), rows.get(phases.NVME, nothing)])
 
 

@@ -285,7 +285,7 @@ class Place:
         1F1B keeps min(m, pp - stage); interleaving adds (pp - 1) / (pp · v) of the model (Narayanan 2021, §2.2).
         """
         layout = self.layout
-        schedule = getattr(layout, "pipeline_schedule", "1f1b")
+        schedule = getattr(layout, "pipeline_schedule", self.case.layout.pipeline_schedule)
         pp, m = layout.pipeline_parallel, self.micro_batches
         if schedule == "gpipe":
             return m

@@ -153,7 +153,7 @@ def _counts(compared: Sequence[Found]) -> Searched:
 
 def _next_calls(arguments: CaseArguments, case: Case) -> tuple[NextCall, ...]:
     given = arguments.model_dump(exclude_none=True, exclude={"law", "objective", "rules"})
-    layout = case.layout.model_dump(mode="json", exclude_defaults=True)
+    layout = case.layout.model_dump(mode="json", exclude_defaults=True) | {"zero_stage": case.layout.zero_stage}
     batch = {"global_batch": case.training.global_batch} if case.training.global_batch else {}
     cluster = case.cluster
     hardware = f"{cluster.nodes}x{cluster.gpus_per_node} {cluster.device.name}"

@@ -245,7 +245,7 @@ _SYMBOLS = (
     Symbol("u_32", "1 when eager softmax is kept in fp32 beside its copy", "1", lambda p: _flag(p.model.attention.softmax_fp32 and p.case.training.recipe.activation_bytes < FP32)),
     Symbol("u_a", "1 with attention dropout", "1", lambda p: _flag(p.model.attention.dropout > 0)),
     Symbol("u_p", "1 with residual dropout", "1", lambda p: _flag(p.model.residual_dropout > 0)),
-    Symbol("u_y", "1 when the router reads an fp32 copy", "1", lambda p: _flag(bool(p.model.experts and p.model.experts.router_fp32))),
+    Symbol("u_y", "1 when the router reads an fp32 copy, as modules do and Megatron does not", "1", lambda p: _flag(bool(p.model.experts and p.model.experts.router_fp32 and p.case.training.implementation == "reference"))),
     Symbol("u_v", "1 when logits are upcast into a copy", "1", lambda p: _flag(p.case.training.recipe.activation_bytes < FP32)),
     Symbol("u_s", "1 when the final logits are soft-capped", "1", lambda p: _flag(p.model.logit_softcap)),
     Symbol("u_l", "1 when the caller holds the logits during backward", "1", lambda p: _flag(p.case.training.keep_logits)),

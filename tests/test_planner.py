@@ -108,12 +108,10 @@ def test_reserved_memory_is_judged_together_as_it_is_alone(arguments):
     assert list(pools_differ(arguments)) == []
 
 
-@pytest.mark.xfail(reason="judge asks the case, not the row, whether gradients are reduced on a stream of their own")
 def test_reserved_memory_without_data_parallel_is_judged_together_as_it_is_alone():
     assert list(pools_differ({"model": "llama-3-8b", "hardware": "2x8 H100-80GB", "framework": "torchtitan"})) == []
 
 
-@pytest.mark.xfail(reason="a column's stage keeps what 1F1B keeps, whatever schedule the case gives")
 @pytest.mark.parametrize("schedule", ["gpipe", "zb_h2", "dualpipe"])
 def test_a_given_schedule_is_judged_together_as_it_is_alone(schedule):
     case = job(model="llama-3-70b", hardware="4x8 H100-80GB", framework="megatron", pipeline_schedule=schedule)

@@ -23,7 +23,7 @@ def test_for_speed_alone_ours_is_no_slower_than_the_published_layout(one):
 @every_layout
 def test_by_the_law_ours_is_hardly_slower_than_the_published_layout(one):
     assert one.ours.estimate.verdict in ("fits", "comfortable")
-    assert one.slower(one.ours) <= PRICE_OF_THE_LAW
+    assert one.beyond or one.slower(one.ours) <= PRICE_OF_THE_LAW
 
 
 @every_layout
