@@ -17,7 +17,7 @@ from mcp import Client
 ROOT = Path(__file__).parent.parent
 LONG = {
     "case": {"model": "llama-3-70b", "hardware": "64x8 H100-80GB"},
-    "vary": {"micro_batch": "1..64 1", "sequence_length": "1024..65536 1024", "tensor_parallel": [1, 2, 4, 8]},
+    "vary": {"micro_batch": "1..64 1", "sequence_length": "512..262144 512", "tensor_parallel": [1, 2, 4, 8]},
     "budget_s": 2.5,
 }
 

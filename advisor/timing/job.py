@@ -74,7 +74,9 @@ class Job:
     def one_pass(self, term: Term) -> Number:
         """Seconds of one pass over one layer, for a formula that is proportional to them."""
         if term.name not in self._passes:
-            self._passes[term.name] = term(Given(self.values, n_p=1))
+            values = self.values
+            one = [1 if symbol == "n_p" else values[symbol] for symbol in term.symbols]
+            self._passes[term.name] = term.function(*one)
         return self._passes[term.name]
 
     def made_again(self, slot: str) -> Number:
