@@ -15,6 +15,7 @@ from pydantic import Field
 from advisor.errors import AdvisorError, unknown_name
 from advisor.request import read_request
 from advisor.types import (
+    EXPLAINED,
     CaseArguments,
     CatalogAnswer,
     ExplainAnswer,
@@ -48,7 +49,8 @@ class CatalogArguments(Value):
     kind: str | None = Field(
         default=None,
         max_length=40,
-        description="devices, models, optimizers, precisions, frameworks or sources; all when absent",
+        description="devices, models, optimizers, precisions, frameworks or sources, all of them when absent; or what "
+        "explain takes as id: topics, terms, symbols, rules, conflicts, numbers",
     )
     query: str | None = Field(default=None, max_length=200, description="text to find in ids, titles and aliases")
 
@@ -261,8 +263,16 @@ def _list_catalog(arguments: CatalogArguments, allow_paths: bool) -> CatalogAnsw
     from advisor.catalog.entries import KINDS, list_entries  # noqa: PLC0415
     from advisor.versions import versions  # noqa: PLC0415
 
-    entries = tuple(list_entries(arguments.kind, arguments.query))
-    return CatalogAnswer(entries=entries, total=len(entries), kinds=tuple(KINDS), versions=versions())
+    kind, kinds = arguments.kind, (*KINDS, *EXPLAINED)
+    if kind is not None and kind not in kinds:
+        raise unknown_name("kind", kind, kinds, pointer="/kind")
+    if kind in EXPLAINED:
+        from advisor.explaining.listing import list_explained  # noqa: PLC0415
+
+        entries = list_explained(kind, arguments.query)
+    else:
+        entries = list_entries(kind, arguments.query)
+    return CatalogAnswer(entries=entries, total=len(entries), kinds=kinds, versions=versions())
 
 
 #: Every operation by its name, in the order users see them.

@@ -10,6 +10,7 @@ from advisor.explaining.entries import entries
 from advisor.explaining.live import read_question
 from advisor.symbols import GLOSSARY
 from advisor.terms import TERMS
+from advisor.types import EXPLAINED
 from advisor.words import explain_text
 
 QUESTIONS = {
@@ -184,3 +185,24 @@ def test_all_reduce_is_reduce_scatter_then_all_gather():
 def test_a_call_that_cannot_be_answered_says_why(arguments, words):
     with pytest.raises(AdvisorError, match=words):
         advisor.explain(**arguments)
+
+
+@pytest.mark.parametrize("kind", EXPLAINED)
+def test_what_is_listed_as_explained_can_be_asked_for_by_its_id(kind):
+    listed = advisor.list_catalog(kind=kind)
+    assert kind in listed.kinds
+    assert len(listed.entries) == listed.total > 10
+    for entry in (listed.entries[0], listed.entries[-1]):
+        assert advisor.explain(id=entry.id).title == entry.title
+
+
+def test_what_is_explained_is_found_by_a_word_of_its_title():
+    assert [entry.id for entry in advisor.list_catalog(kind="topics", query="Formula sheet").entries] == [
+        "formula-sheet"
+    ]
+
+
+def test_every_entry_that_can_be_explained_is_listed():
+    listed = {entry.id for kind in EXPLAINED for entry in advisor.list_catalog(kind=kind).entries}
+    unlisted = {key for key in entries() if not key.startswith(("formula:", "optimizer:"))} - listed
+    assert unlisted == set()

@@ -11,7 +11,8 @@ LIST_CATALOG: Final = Tool(
     name="list_catalog",
     title="List the catalog",
     description=(
-        "Devices, models, optimizers, precisions, frameworks and sources, with the names the other tools accept.\n"
+        "Devices, models, optimizers, precisions, frameworks and sources, with the names the other tools accept; and "
+        "the ids that explain takes.\n"
         "Use when a name was refused, or to see what is known and where a figure comes from.\n"
         'Example: {"kind": "devices", "query": "h100"}'
     ),

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-from advisor.catalog.reader import read_catalog_file
+from advisor.catalog.reader import entry_ids, read_catalog_file
 from advisor.explaining.entries import Entry, entries
 
 #: Robertson and Zaragoza 2009: how fast repetition saturates, and how much a long entry is held back.
@@ -23,7 +23,6 @@ SATURATION, LENGTH = 1.2, 0.5
 COVERED = 0.4
 #: What is derived from code and rules answers by id; topics are written to answer questions.
 DERIVED = 0.6
-_TOPICS = ("basics", "parallel", "savings", "articles")
 _TITLE, _ASKED, _TEXT = 3, 3, 1
 
 _WORD = re.compile(r"[a-z0-9][a-z0-9_.]*|[\u4e00-\u9fff]+")
@@ -43,7 +42,7 @@ def search(question: str) -> tuple[Found, ...]:
     index = _index()
     words = list(dict.fromkeys(_words(question)))
     rarity = {word: index.rarity(word) for word in words}
-    whole = sum(rarity.values()) or 1.0
+    whole, topics = sum(rarity.values()) or 1.0, entry_ids("knowledge/topics")
     found = []
     for key, counts in index.counts.items():
         spoken = [word for word in words if counts[word]]
@@ -53,7 +52,7 @@ def search(question: str) -> tuple[Found, ...]:
                 rarity[word] * counts[word] * (SATURATION + 1) / (counts[word] + SATURATION * length) for word in spoken
             )
             entry = entries()[key]
-            weight = 1.0 if entry.kind in _TOPICS else DERIVED
+            weight = 1.0 if entry.kind in topics else DERIVED
             found.append(Found(entry, score * weight, sum(rarity[word] for word in spoken) / whole))
     return tuple(sorted(found, key=lambda each: -each.score))
 

@@ -44,10 +44,11 @@ from advisor.types.case import (
     Recipe,
     Training,
 )
-from advisor.types.explain import ExplainAnswer, ExplainArguments
+from advisor.types.explain import EXPLAINED, ExplainAnswer, ExplainArguments
 from advisor.types.sweeps import ExploreAnswer, ExploreArguments, LimitAnswer, LimitArguments
 
 __all__ = [
+    "EXPLAINED",
     "Activations",
     "Alternative",
     "Assumption",

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from pydantic import Field
 
 from advisor.types.answers import SymbolValue
 from advisor.types.arguments import CaseArguments
 from advisor.types.base import Value
+
+#: Kinds of what can be explained by id; ``list_catalog`` lists them.
+EXPLAINED: Final = ("topics", "terms", "symbols", "rules", "conflicts", "numbers")
 
 
 class ExplainArguments(Value):
