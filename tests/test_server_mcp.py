@@ -54,7 +54,9 @@ def test_only_what_is_there_is_claimed(era):
     claimed = anyio.run(capabilities)
     assert claimed.tools is not None
     assert not claimed.tools.list_changed
-    assert (claimed.resources, claimed.prompts, claimed.logging, claimed.completions) == (None,) * 4
+    assert (claimed.resources.subscribe, claimed.resources.list_changed, claimed.prompts.list_changed) == (False,) * 3
+    assert claimed.completions is not None
+    assert (claimed.logging, claimed.experimental) == (None, None)
 
 
 @each_era

@@ -1,4 +1,4 @@
-"""The MCP door: one server object for stdio and Streamable HTTP, built from the tools.
+"""The MCP door: one server object for stdio and Streamable HTTP, built from the tools and what can be read beside them.
 
 It stands on the SDK's low-level server, because the high-level one drops arguments it does not know and hides the
 text of errors. Arguments are read by our own request reader, so that every door refuses them in the same words.
@@ -6,6 +6,7 @@ text of errors. Arguments are read by our own request reader, so that every door
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 import anyio
@@ -13,11 +14,11 @@ import mcp_types as types
 from mcp.server import Server
 from mcp.server.caching import CacheHint
 from mcp.server.stdio import stdio_server
-from mcp.shared.exceptions import MCPError
 
 from advisor import __version__
 from advisor.errors import AdvisorError
 from tools import TOOLS, allowed_tools, find_tool
+from tools.mcp_reading import in_protocol_words, reading_handlers
 from tools.tool import Tool, error_text
 from tools.work.pool import Pool
 from tools.work.runner import TIME_LIMIT_S, Runner, Sent, ThreadRunner
@@ -37,11 +38,12 @@ READ_ONLY: Final = types.ToolAnnotations(
 )
 TOOLS_HEADER: Final = "x-trainfit-tools"
 FRESH_MS: Final = 3_600_000
+CACHED: Final = ("tools/list", "resources/list", "resources/templates/list", "resources/read", "prompts/list")
 BETWEEN_REPORTS_S: Final = 1.0
 
 
 def build_server(tools: Sequence[Tool] = TOOLS, *, allow_paths: bool, runner: Runner | None = None) -> Server[Any]:
-    """A server that lists the tools and answers their calls.
+    """A server that lists the tools, answers their calls, and offers the same knowledge as resources and prompts.
 
     Args:
         tools: what it offers; over HTTP a caller narrows them with the header ``X-TrainFit-Tools``.
@@ -50,12 +52,8 @@ def build_server(tools: Sequence[Tool] = TOOLS, *, allow_paths: bool, runner: Ru
     """
     run = runner or ThreadRunner()
 
-    async def list_tools(context: Any, params: Any) -> types.ListToolsResult:  # noqa: ARG001 - the SDK's signature
-        try:
-            offered = _offered(tools, context)
-        except AdvisorError as error:
-            raise MCPError(types.INVALID_PARAMS, error_text(error), error.as_dict()) from None
-        return types.ListToolsResult(tools=[definition(tool) for tool in offered])
+    async def list_tools(context: Any, _: Any) -> types.ListToolsResult:
+        return types.ListToolsResult(tools=[definition(tool) for tool in _offered(tools, context)])
 
     async def call_tool(context: Any, params: types.CallToolRequestParams) -> types.CallToolResult:
         try:
@@ -70,9 +68,10 @@ def build_server(tools: Sequence[Tool] = TOOLS, *, allow_paths: bool, runner: Ru
         version=__version__,
         title="TrainFit",
         instructions=INSTRUCTIONS,
-        cache_hints={"tools/list": CacheHint(ttl_ms=FRESH_MS, scope="private")},
-        on_list_tools=list_tools,
+        cache_hints=dict.fromkeys(CACHED, CacheHint(ttl_ms=FRESH_MS, scope="private")),
+        on_list_tools=in_protocol_words(list_tools),
         on_call_tool=call_tool,
+        **reading_handlers(partial(_offered, tools), run),
     )
 
 
