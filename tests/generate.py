@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from advisor.constraints.rules import json_schema
+from tests import article_pages
 from tests.experts import page_of_jobs
 from tests.planner import page_of_planner
 from tests.published import page_of_published
@@ -38,6 +39,7 @@ def generated() -> Mapping[Path, str]:
         README: EXAMPLE.sub(with_output, README.read_text(encoding="utf-8")),
         RECOMMENDATIONS: JOBS.sub(lambda _: page_of_jobs() + "\n", RECOMMENDATIONS.read_text(encoding="utf-8")),
         PLANNER: with_planner(PLANNER.read_text(encoding="utf-8")),
+        **article_pages.pages(),
         ROOT / "rules" / "schema.json": json.dumps(json_schema(), indent=1, sort_keys=True) + "\n",
         ROOT / "docs" / "openapi.json": json.dumps(build_app().openapi(), indent=1, ensure_ascii=False) + "\n",
         **{ROOT / "tests" / "snapshots" / f"{tool.name}.json": face(tool) for tool in TOOLS},

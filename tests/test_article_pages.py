@@ -1,11 +1,9 @@
-"""The pages on the articles say what the product says, and nothing of the articles is left out."""
-
-import pytest
+"""Nothing of the articles is left out. That their pages are current is checked with all others in test_docs."""
 
 from advisor.articles import case_ids
 from advisor.explaining.entries import entries
 from advisor.types import CaseArguments
-from tests.article_pages import DOCS, features, pages
+from tests.article_pages import DOCS, features
 from tools import TOOLS
 
 ROOT = DOCS.parent
@@ -15,16 +13,6 @@ KNOWN = {
     "tool": {tool.name for tool in TOOLS},
     "argument": set(CaseArguments.model_fields),
 }
-
-
-@pytest.fixture(scope="module")
-def generated():
-    return pages()
-
-
-@pytest.mark.parametrize("name", ["articles.md", "article-numbers.md"])
-def test_a_page_on_the_articles_is_current(generated, name):
-    assert (DOCS / name).read_text(encoding="utf-8") == generated[DOCS / name], "run python -m tests.article_pages"
 
 
 def test_every_one_of_the_142_things_is_answered_by_something_that_exists():

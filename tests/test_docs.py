@@ -24,6 +24,8 @@ PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
 DECISIONS = sorted((ROOT / "docs" / "decisions").glob("*.md"))
 GENERATED = (
     "README.md",
+    "docs/article-numbers.md",
+    "docs/articles.md",
     "docs/planner.md",
     "docs/recommendations.md",
     "rules/schema.json",

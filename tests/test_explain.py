@@ -132,7 +132,7 @@ def test_a_worked_number_shows_formula_numbers_what_is_printed_and_what_is_wrong
 
 
 def test_other_values_of_a_worked_number_are_computed():
-    answer = advisor.explain(id="s1-ch4.5-7b-zero1", values={"N": 13e9})
+    answer = advisor.explain(id="s1-ch4.5-7b-zero1", values={"Phi": 13e9})
     assert answer.figures[0].value == pytest.approx(71.5e9)
 
 

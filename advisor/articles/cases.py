@@ -28,6 +28,8 @@ class ArticleCase:
         upper: letters with other values for the upper end of a range.
         limit: what the value is compared with, and how: ``("at_most", 80e9)``.
         stated: what the article prints, in ``unit``: a number, both ends of a range, a verdict.
+        prints: how it prints it, where not rounded to the nearest last digit in ``unit``: rounded, step, unit.
+        agrees: whether what is printed follows from the article's own formula, to its last digit.
         sound: whether the formula may be used beyond the article.
         better: a better value in ``better_unit``, where there is one.
     """
@@ -48,6 +50,7 @@ class ArticleCase:
     collective: str
     vectors: tuple[tuple[float, ...], ...]
     stated: Stated
+    prints: Mapping[str, Any]
     agrees: bool | None
     sound: bool
     better: float | None
@@ -118,6 +121,7 @@ def _read(case_id: str, article: str, group: Mapping[str, Any], row: Mapping[str
         collective=row.get("collective", ""),
         vectors=tuple(map(tuple, row.get("vectors", ()))),
         stated=_stated(row.get("stated")),
+        prints=row.get("prints", {}),
         agrees=row.get("agrees"),
         sound=row.get("sound", True),
         better=better.get("value"),

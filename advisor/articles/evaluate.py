@@ -107,28 +107,50 @@ def _holds(case: ArticleCase, value: float, values: Values) -> bool | None:
     return _COMPARED[kind](value, values[limit] if isinstance(limit, str) else limit)
 
 
-def read_letters(case: ArticleCase, given: Values, *, own_spelling: bool = False) -> Values:
-    """Values by our letters, from ours or, where that is none of the number's, from the article's spelling.
+def read_letters(case: ArticleCase, given: Values) -> Values:
+    """Values by our letters, from ours or from the article's spelling.
+
+    A name may be one of our letters and spell another in the article (its N may be our dp). Then a letter that another
+    name gives already is not meant, and a name that may still be either is refused.
 
     Args:
         case: the worked number.
         given: values by letter.
-        own_spelling: whether the article's spelling comes first: its N may be our dp.
 
     Raises:
-        AdvisorError: ``unknown_letter`` for a letter the number does not depend on.
+        AdvisorError: ``unknown_letter`` for a letter the number does not depend on; ``invalid_value`` for a name that
+            may mean either of two letters, or for two names of one letter.
     """
     spelt = own_letters(case.article)
     read: dict[str, float] = {}
-    for name, value in given.items():
-        own = spelt.get(name, {"letter": name})
-        letters = own["letter"] if isinstance(own["letter"], list) else [own["letter"]]
-        ordered = letters if own_spelling else (name, *letters)
-        letter = next((one for one in ordered if one in case.given), None)
-        if letter is None:
-            raise unknown_name("letter", name, case.given, pointer=f"/values/{name}")
-        read[letter] = value * GB if own.get("in") == "GB" and letter != name else value
+    for name in sorted(given, key=lambda name: (len(_meant(case, name)), name in case.given)):
+        letter = _the_one(case, name, read)
+        in_gb = letter != name and spelt[name].get("in") == "GB"
+        read[letter] = given[name] * (GB if in_gb else 1)
     return read
+
+
+def _meant(case: ArticleCase, name: str) -> tuple[str, ...]:
+    """The letters of the number that a name may stand for: ours of that name, and what the article spells so."""
+    spelt = own_letters(case.article).get(name, {}).get("letter", [])
+    article = next((letter for letter in ([spelt] if isinstance(spelt, str) else spelt) if letter in case.given), name)
+    return tuple(letter for letter in dict.fromkeys((name, article)) if letter in case.given)
+
+
+def _the_one(case: ArticleCase, name: str, read: Values) -> str:
+    """The letter that a name stands for, beside those read already."""
+    meant = _meant(case, name)
+    left = [letter for letter in meant if letter not in read]
+    if not meant:
+        raise unknown_name("letter", name, case.given, pointer=f"/values/{name}")
+    if not left and meant == (name,) and name in own_letters(case.article):
+        detail = f"the number does not depend on the article's {name}; accepted: {', '.join(case.given)}"
+        raise AdvisorError("unknown_letter", detail, pointer=f"/values/{name}")
+    if len(left) == 1:
+        return left[0]
+    meanings = " or ".join(f"{letter} ({LETTERS[letter].meaning})" for letter in meant)
+    hint = "give both, or the one that is meant by its other name" if left else "another name gives it already"
+    raise AdvisorError("invalid_value", f"{name} stands for {meanings}; {hint}", pointer=f"/values/{name}")
 
 
 def _values(case: ArticleCase, given: Values) -> Values:

@@ -5,7 +5,17 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from advisor.articles import ARTICLES, ArticleCase, evaluate, find_case, find_conflict, read_letters
+from advisor.articles import (
+    ARTICLES,
+    ArticleCase,
+    Figure,
+    as_printed,
+    evaluate,
+    find_case,
+    find_conflict,
+    read_letters,
+    stated_text,
+)
 from advisor.articles.letters import LETTERS
 from advisor.errors import AdvisorError, unknown_name
 from advisor.explaining import live
@@ -59,23 +69,14 @@ def _refuse_values(arguments: ExplainArguments) -> None:
 
 def _of_case(case: ArticleCase, arguments: ExplainArguments) -> ExplainAnswer:
     if arguments.case is not None:
-        detail = "a worked number of an article takes values, not a case: values={'N': 13e9}"
+        detail = "a worked number of an article takes values, not a case: values={'Phi': 13e9}"
         raise AdvisorError("invalid_value", detail, pointer="/case")
     figure = evaluate(case, read_letters(case, arguments.values or {}))
     letters = tuple(
         SymbolValue(symbol=name, meaning=LETTERS[name].meaning, unit=LETTERS[name].unit, value=value)
         for name, value in figure.letters.items()
     )
-    shown = live.figure_of(case, figure)
-    parts = tuple(
-        shown.model_copy(
-            update={
-                "name": line.term.name, "value": line.value, "text": f"{line.value:,.10g}",
-                "formula": line.term.formula, "substituted": line.substituted, "source": line.term.source,
-            }
-        )
-        for line in figure.lines
-    )  # fmt: skip
+    shown, parts = live.figure_of(case, figure), live.parts_of(figure)
     met = tuple(map(find_conflict, case.conflicts))
     return ExplainAnswer(
         covered=True,
@@ -87,21 +88,21 @@ def _of_case(case: ArticleCase, arguments: ExplainArguments) -> ExplainAnswer:
         letters=letters,
         caveats=tuple(f"{each.title}: said, {each.said}; in fact, {each.fact}" for each in met),
         sources=(f"{case.article} §{case.section}",),
-        article=_note(case),
+        article=_note(case, figure),
         see=tuple(EntryName(id=f"conflict:{each.id}", title=each.title) for each in met),
         versions=versions(),
     )
 
 
-def _note(case: ArticleCase) -> ArticleNote:
-    stated = case.stated
-    text = (
-        " to ".join(f"{end:,.10g}" for end in stated) if isinstance(stated, tuple) and not case.collective else stated
-    )
-    better = "" if case.better is None else f"{case.better:,.10g} {case.better_unit}"
-    shown = "" if text is None else f"{text} {case.unit}"
+def _note(case: ArticleCase, figure: Figure) -> ArticleNote:
     return ArticleNote(
-        article=case.article, section=case.section, stated=shown, agrees=case.agrees, sound=case.sound, better=better
+        article=case.article,
+        section=case.section,
+        stated=stated_text(case, case.stated),
+        as_printed=stated_text(case, as_printed(case, figure)),
+        agrees=case.agrees,
+        sound=case.sound,
+        better="" if case.better is None else f"{case.better:,.12g} {case.better_unit}",
     )
 
 

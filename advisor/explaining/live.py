@@ -11,6 +11,7 @@ from pydantic import ValidationError
 
 from advisor.articles import ArticleCase, evaluate, find_case
 from advisor.articles.evaluate import Figure
+from advisor.articles.printing import UNITS
 from advisor.catalog.reader import entry_ids, normalised
 from advisor.constraints.legality import require_legal
 from advisor.errors import AdvisorError
@@ -22,7 +23,7 @@ from advisor.symbols import GLOSSARY, Values
 from advisor.types.arguments import CaseArguments
 from advisor.types.case import Case
 from advisor.types.explain import ExplainedFigure
-from advisor.units import BILLION, GB, MILLION, TERA, format_bytes, format_count
+from advisor.units import BILLION, MILLION, format_bytes, format_count
 
 _SIZE = re.compile(r"(?<![\w.])(\d{1,5}(?:\.\d{1,3})?)\s*b(?![a-z])", re.IGNORECASE)
 _GPUS = re.compile(r"(\d{1,6})\s*(?:x\s*\w+\s*)?(?:gpus?|cards?|ranks?|张|块|卡)", re.IGNORECASE)
@@ -33,7 +34,6 @@ COMPONENTS: Mapping[str, tuple[str, ...]] = {
     "optimizer": ("optimizer", "adapters.optimizer"),
     "activations": ("norms", "residual", "attention", "ffn", "moe", "checkpoint", "working", "head", "activations"),
 }
-_PRINTED = {"GB": GB, "MB": MILLION, "TB": TERA, "Bparams": BILLION, "Mparams": MILLION, "%": 0.01}
 
 
 @dataclass(frozen=True)
@@ -85,11 +85,25 @@ def figure_of(case: ArticleCase, figure: Figure) -> ExplainedFigure:
     return ExplainedFigure(
         name=case.title,
         value=figure.value,
+        upper=figure.upper,
+        holds=figure.holds,
+        items=figure.vector,
         text=value_text(case, figure),
         formula=_sum(above, below, lambda line: line.term.formula),
         substituted=_sum(above, below, lambda line: line.substituted),
         source=f"{case.article} §{case.section}",
     )
+
+
+def parts_of(figure: Figure) -> tuple[ExplainedFigure, ...]:
+    """The terms of a worked number, one a figure."""
+    return tuple(
+        ExplainedFigure(
+            name=line.term.name, value=line.value, text=f"{line.value:,.10g}", formula=line.term.formula,
+            substituted=line.substituted, source=line.term.source,
+        )
+        for line in figure.lines
+    )  # fmt: skip
 
 
 def _sum(above: Any, below: Any, text: Any) -> str:
@@ -113,9 +127,7 @@ def value_text(case: ArticleCase, figure: Figure) -> str:
 
 
 def _in_unit(value: float, unit: str) -> str:
-    shown = (
-        f"{value / _PRINTED.get(unit, 1):,.4g} {unit}" if unit not in ("count", "units", "ratio") else f"{value:,.4g}"
-    )
+    shown = f"{value / UNITS.get(unit, 1):,.4g} {unit}" if unit not in ("count", "units", "ratio") else f"{value:,.4g}"
     return f"{shown} ({format_bytes(value)})" if unit in ("GB", "MB", "TB") else shown
 
 
