@@ -11,7 +11,8 @@ from advisor.placement import Place
 from advisor.types.case import Case
 from advisor.types.columns import RECOMPUTE_POLICIES
 
-NEAR_FREE = ("layernorm", "activation", "moe_act", "core_attn", "mla_up_proj")
+#: What is made again at little cost. A flash kernel makes its scores again by itself; those that others keep, join.
+NEAR_FREE = ("layernorm", "activation", "moe_act", "mla_up_proj")
 POLICY_MODULES: Mapping[str, tuple[str, ...]] = {"near_free": NEAR_FREE, "selective": ("core_attn",)}
 
 
@@ -59,15 +60,15 @@ def keeping_policies(place: Place, slot: str) -> tuple[int, ...]:
 
     For one layout only its own policy is told.
     """
-    policy, modules = place.layout.recompute, place.case.layout.recompute_modules
+    policy, keeps_scores = place.layout.recompute, place.case.training.attention == "eager"
     if isinstance(policy, str):
-        return (0 if slot in dropped_slots(policy, place.layout.recompute_modules) else 1,)
-    return _keeping(slot, modules)
+        return (0 if slot in dropped_slots(policy, place.layout.recompute_modules, keeps_scores) else 1,)
+    return _keeping(slot, place.case.layout.recompute_modules, keeps_scores)
 
 
 @cache
-def _keeping(slot: str, modules: tuple[str, ...]) -> tuple[int, ...]:
-    return tuple(0 if slot in dropped_slots(name, modules) else 1 for name in RECOMPUTE_POLICIES)
+def _keeping(slot: str, modules: tuple[str, ...], keeps_scores: bool) -> tuple[int, ...]:
+    return tuple(0 if slot in dropped_slots(name, modules, keeps_scores) else 1 for name in RECOMPUTE_POLICIES)
 
 
 def under_own_policy(place: Place, policies: tuple[int, ...]) -> Number:
@@ -83,7 +84,9 @@ def keeps(place: Place, slot: str) -> Number:
 
 
 @cache
-def dropped_slots(policy: str, modules: tuple[str, ...]) -> frozenset[str]:
+def dropped_slots(policy: str, modules: tuple[str, ...], keeps_scores: bool) -> frozenset[str]:
     """Slots that a partial policy recomputes in each layer."""
     chosen = modules if policy == "modules" else POLICY_MODULES.get(policy, ())
+    if policy == "near_free" and keeps_scores:
+        chosen = (*chosen, "core_attn")
     return frozenset(slot for module in chosen for slot in MODULE_SLOTS[module])

@@ -48,7 +48,8 @@ def _sizes(case):
         too_short = free and context > 1 and context * ladder.shortest_local_sequence > tokens
         if left or pipeline > case.model.layers or case.model.attention.heads % tensor or too_short:
             continue
-        stages = [n for n in VIRTUAL_STAGES if n == 1 or (pipeline > 1 and case.model.layers % (pipeline * n) == 0)]
+        longest = -(-case.model.layers // pipeline)
+        stages = [n for n in VIRTUAL_STAGES if n == 1 or (pipeline > 1 and longest % n == 0)]
         spread = [n for n in divisors(gpus // pipeline) if experts.count % n == 0] if experts else [1]
         switches = ((False, True) if tensor > 1 else (False,), (False, True), range(4))
         for shard, virtual, expert, micro in itertools.product(divisors(data), stages, spread, micro_batches):

@@ -144,8 +144,7 @@ def one_by_one(case):
     for rung in law().ladder.rungs[:2]:
         for values in every_layout(case, rung):
             one = case.model_copy(update={"layout": completed(case, layout_of(case, values))})
-            uneven = values["virtual_stages"] > 1 and one.layout.stage_layers
-            if uneven or check(one):
+            if check(one):
                 continue
             memory = estimate(one)
             if memory.reserved_bytes <= limit_bytes(case, memory.usable_bytes):

@@ -116,7 +116,8 @@ def test_a_pipeline_step_saves_states_and_not_the_first_stages_activations(job):
 
 
 def test_virtual_stages_are_called_a_speed_lever_and_raise_memory():
-    step = next(step for step in SEVENTY_B.answer.steps if step.id == "virtual-stages")
+    held = SEVENTY_B.asked_with(virtual_stages=5)
+    step = next(step for step in held.steps if step.id == "virtual-stages")
     assert step.because.startswith("A speed lever")
     assert step.after > step.before
 

@@ -83,10 +83,8 @@ def _split(case: Case, layout: AnyLayout) -> tuple[int, ...]:
 
 
 def _split_named(case: Case, layout: AnyLayout) -> Any:
-    """Whether the split over stages is spelt out. A search spells out its own, but not for interleaved stages."""
-    if isinstance(layout, Columns) and "stage_layers" in case.free:
-        return layout.virtual_stages == 1
-    return bool(_split(case, layout))
+    """Whether the split over stages is spelt out; a search spells out its own."""
+    return (isinstance(layout, Columns) and "stage_layers" in case.free) or bool(_split(case, layout))
 
 
 def _split_stages(case: Case, layout: AnyLayout) -> Any:

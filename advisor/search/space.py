@@ -147,7 +147,9 @@ def _experts(case: Case, pipeline: int) -> list[int]:
 
 
 def _virtual_stages(case: Case, pipeline: int) -> list[int]:
-    even = [n for n in VIRTUAL_STAGES if n == 1 or (pipeline > 1 and case.model.layers % (pipeline * n) == 0)]
+    """Pieces that the longest stage divides into evenly; a shorter one's last piece is smaller."""
+    longest = math.ceil(case.model.layers / pipeline)
+    even = [n for n in VIRTUAL_STAGES if n == 1 or (pipeline > 1 and longest % n == 0)]
     return _given_or(case, "virtual_stages", even)
 
 
