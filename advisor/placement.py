@@ -249,9 +249,11 @@ class Place:
 
     @cached_property
     def largest_tensor(self) -> Number:
-        """Elements of the largest tensor on one rank, after tensor, expert and ZeRO division."""
-        table = self.model.vocab * self.model.hidden / self.layout.tensor_parallel
+        """Elements of the largest tensor that is stepped on one rank, after tensor, expert and ZeRO division."""
         shard = self.divisor(self.case.training.recipe.weights_divided_from, self.shard_ranks)
+        if self.case.training.optimizer.matrices_alone:
+            return self.largest_matrix / shard
+        table = self.model.vocab * self.model.hidden / self.layout.tensor_parallel
         experts = self.model.experts
         if experts is None:
             return table / shard

@@ -172,6 +172,8 @@ def test_the_three_ways_of_torch_adamw_differ_only_in_the_scratch_of_the_step():
     assert foreach.matrix_bytes == fused.matrix_bytes == loop.matrix_bytes
     assert (foreach.step_matrix_bytes, fused.step_matrix_bytes, loop.step_matrix_bytes) == (4, 0, 0)
     assert (foreach.largest_tensor_bytes, fused.largest_tensor_bytes, loop.largest_tensor_bytes) == (0, 0, 8)
+    assert not loop.matrices_alone
+    assert find_optimizer("muon").matrices_alone
 
 
 def test_no_two_optimizers_share_a_name():

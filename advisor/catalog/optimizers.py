@@ -36,5 +36,6 @@ def _states(key: str, entry: dict[str, Any]) -> OptimizerStates:
         step_matrix_bytes=entry.get("step_matrix", 0),
         step_other_bytes=entry.get("step_other", 0),
         largest_tensor_bytes=entry.get("largest_tensor", 0),
+        matrices_alone=entry.get("matrices_alone", False),
         in_backward=entry.get("in_backward", False),
     )

@@ -80,6 +80,7 @@ class OptimizerStates(Value):
     step_matrix_bytes: float = Field(default=0, ge=0, description="scratch per element while it steps")
     step_other_bytes: float = Field(default=0, ge=0)
     largest_tensor_bytes: float = Field(default=0, ge=0, description="scratch per element of the largest tensor")
+    matrices_alone: bool = Field(default=False, description="what steps alone is a matrix of the layers, never a table")
     in_backward: bool = Field(default=False, description="steps each weight in the backward pass, freeing its gradient")
 
 
