@@ -69,6 +69,7 @@ def outer_presence(place: Place) -> Mapping[str, Presence]:
         "optimizer.scratch": {OPTIMIZER: 1},
         "optimizer.tensor_scratch": {OPTIMIZER: 1},
         "optimizer.gradient_copy": {OPTIMIZER: 1},
+        "optimizer.weight_copy": {OPTIMIZER: 1},
         "head.norm": heads,
         "head.input": heads,
         "predictors.joined": dict.fromkeys((FORWARD, LOSS, HEAD), place.predictors),

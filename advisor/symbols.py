@@ -13,6 +13,8 @@ from advisor.placement import MEGATRON, Place
 from advisor.profiles import ROWS as ARTICLE_ROWS
 from advisor.rates import ROWS
 from advisor.releases import logits_path
+from advisor.widths import FP32, adapters_differ
+from advisor.widths import ROWS as WIDTH_ROWS
 
 
 @dataclass(frozen=True)
@@ -47,36 +49,22 @@ def _adapted(place: Place, *names: str) -> int:
     return sum(name in targets for name in names)
 
 
-def _adapters_differ(place: Place) -> bool:
-    """Adapters compute in another dtype than the base, so each casts its input anew."""
-    training = place.case.training
-    return training.lora_bytes != training.recipe.activation_bytes
-
-
-def _adapter_activation_bytes(place: Place) -> float:
-    """Autocast runs fp32 adapters in the base's dtype; without it they compute in their own."""
-    training = place.case.training
-    autocast = training.precision.endswith(("_autocast", "_mixed"))
-    return training.recipe.activation_bytes if autocast and training.lora_bytes else training.lora_bytes
-
-
 def _keeps_input(place: Place, *names: str) -> int:
     """1 when one of these linear layers keeps its input: its weight, or an adapter in the same dtype, is trained."""
     if not place.adapters:
         return _flag(place.group.trained)
     training = place.case.training
-    shares = not _adapters_differ(place) and training.lora_dropout == 0
+    shares = not adapters_differ(place) and training.lora_dropout == 0
     return _flag(shares and _adapted(place, *names) > 0)
 
 
 def _copied_inputs(place: Place, *names: str) -> int:
     """Adapted linear layers that keep a copy of their own: another dtype than the base, or dropout before A."""
     training = place.case.training
-    own = _adapters_differ(place) or training.lora_dropout > 0
+    own = adapters_differ(place) or training.lora_dropout > 0
     return _adapted(place, *names) if own else 0
 
 
-FP32 = 4  # bytes
 #: Frameworks whose loss works on logits that tensor parallel has split; others gather them first.
 VOCABULARY_PARALLEL = (*MEGATRON, "torchtitan")
 QKV = ("q_proj", "k_proj", "v_proj", "q_a_proj", "kv_a_proj_with_mqa", "qkv_proj", "query_key_value", "c_attn")
@@ -108,32 +96,6 @@ def _imbalance(place: Place) -> Number:
     if training.moe_capacity_factor:
         return training.moe_capacity_factor
     return choose(place.layout.expert_parallel > 1, training.moe_imbalance, 1)
-
-
-def _optimizer_bytes(place: Place, kind: str) -> float:
-    """Master copy and state bytes per trained parameter: ``matrix`` or ``other``."""
-    training = place.case.training
-    state = getattr(training.optimizer, f"{kind}_bytes")
-    if training.optimizer.follows_precision:
-        state = state / 4 * training.recipe.moment_bytes  # the catalog states fp32 moments
-    return float(training.recipe.master_bytes + state)
-
-
-def _adapter_optimizer_bytes(place: Place) -> float:
-    """An adapter's moments have its own dtype, unless the recipe steps an fp32 master copy."""
-    training = place.case.training
-    state = training.optimizer.matrix_bytes
-    if training.recipe.master_bytes or not training.optimizer.follows_precision:
-        return float(training.recipe.master_bytes + state)
-    return float(state / FP32 * training.lora_bytes)
-
-
-def _on_gpu(place: Place) -> Number:
-    """Share of the optimizer that stays on the GPU."""
-    offloaded = place.layout.offload_optimizer
-    if isinstance(offloaded, str):
-        return 1.0 if offloaded == "none" else 1.0 - place.layout.offload_fraction
-    return choose(offloaded > 0, 1.0 - place.layout.offload_fraction, 1.0)
 
 
 _SYMBOLS = (
@@ -195,33 +157,7 @@ _SYMBOLS = (
     Symbol("N_t", "parameters of the largest tensor on one rank", "param", lambda p: p.largest_tensor),
     Symbol("N_m", "elements of the largest matrix of a layer on one rank", "param", lambda p: p.largest_matrix),
     Symbol("N_h", "parameters of the head, its own or shared with the embedding", "param", lambda p: p.model.vocab * p.model.hidden * p.is_last),
-    # widths
-    Symbol("w", "bytes of an activation element", "B", lambda p: p.case.training.recipe.activation_bytes),
-    Symbol("w_x", "bytes of a residual-stream element", "B", lambda p: _stream_bytes(p)),
-    Symbol("w_32", "bytes of an fp32 element", "B", lambda _: 4),
-    Symbol("w_8", "bytes of a mask element", "B", lambda _: 1),
-    Symbol("w_i", "bytes of an index element", "B", lambda _: 8),
-    Symbol("w_l", "bytes of an adapter's activation element", "B", lambda p: _adapter_activation_bytes(p)),
-    Symbol("w_p", "bytes of an adapter's parameter", "B/param", lambda p: p.case.training.lora_bytes),
-    Symbol("w_a", "bytes of an adapter's gradient: its own, or Megatron's main gradient's", "B/param", lambda p: p.case.training.recipe.gradient_bytes if p.case.training.framework in MEGATRON else p.case.training.lora_bytes),
     Symbol("w_y", "bytes of a logit that the caller holds", "B", lambda p: FP32 if logits_path(p.case) == "upcast_in_model" else p.case.training.recipe.activation_bytes),
-    Symbol("w_w", "bytes a weight rests in", "B/param", lambda p: p.case.training.recipe.weight_bytes),
-    Symbol("w_f", "bytes a layer's matrix rests in, low-precision copies included", "B/param", lambda p: p.case.training.recipe.matrix_bytes or p.case.training.recipe.weight_bytes),
-    Symbol("w_u", "bytes of an element of a matrix's input as it is kept", "B", lambda p: p.case.training.recipe.matrix_input_bytes or p.case.training.recipe.activation_bytes),
-    Symbol("w_b", "bytes of a quantised base weight without its scales", "B/param", lambda p: p.case.training.base_weight_bytes),
-    Symbol("w_j", "bytes of block scales a quantised weight", "B/param", lambda p: p.case.training.base_scale_bytes),
-    Symbol("w_n", "bytes a layer's weight is gathered in", "B/param", lambda p: p.case.training.base_weight_bytes or p.case.training.recipe.compute_bytes),
-    Symbol("w_c", "bytes a weight is gathered and multiplied in", "B/param", lambda p: p.case.training.recipe.compute_bytes),
-    Symbol("w_k", "bytes of the autocast copy of a weight", "B/param", lambda p: p.case.training.recipe.cast_copy_bytes),
-    Symbol("w_g", "bytes of a gradient", "B/param", lambda p: p.case.training.recipe.gradient_bytes),
-    Symbol("w_d", "bytes a gradient is reduced in", "B/param", lambda p: p.case.training.recipe.reduce_bytes),
-    Symbol("w_m", "optimizer bytes of a parameter: master copy and states", "B/param", lambda p: _optimizer_bytes(p, "matrix")),
-    Symbol("w_q", "optimizer bytes of an adapter's parameter", "B/param", lambda p: _adapter_optimizer_bytes(p)),
-    Symbol("w_o", "optimizer bytes of an embedding, head or norm parameter", "B/param", lambda p: _optimizer_bytes(p, "other")),
-    Symbol("w_s", "bytes of the copy of a gradient that the optimizer steps on", "B/param", lambda p: p.case.training.recipe.step_gradient_bytes),
-    Symbol("w_t", "scratch bytes of a parameter while the optimizer steps", "B/param", lambda p: _scratch_bytes(p, "step_matrix_bytes")),
-    Symbol("w_v", "scratch bytes of a parameter in a tensor that steps alone", "B/param", lambda p: _scratch_bytes(p, "largest_tensor_bytes")),
-    Symbol("phi", "share of the optimizer that stays on the GPU", "1", _on_gpu),
     # what is trained decides what is kept
     Symbol("u_n", "1 when the norm weights are trained", "1", lambda p: _flag(p.group.trained and not p.adapters)),
     Symbol("u_f", "1 when final norm and head are trained", "1", lambda p: _flag(p.trained.head)),
@@ -267,24 +203,11 @@ def _chunk(place: Place) -> Number:
 CHUNK_TOKENS = 1024
 
 
-def _stream_bytes(place: Place) -> float:
-    """The residual stream is fp32 under autocast over fp32 weights, else it has the activations' dtype."""
-    recipe = place.case.training.recipe
-    return 4 if recipe.cast_copy_bytes else recipe.activation_bytes
-
-
 def _adapter_parameters(place: Place) -> Number:
     return place.case.adapter_parameters * place.layers / place.model.layers if place.adapters else 0
 
 
-def _scratch_bytes(place: Place, fp32_bytes: str) -> float:
-    """The foreach optimizer makes one temporary of the whole state at once; others work tensor by tensor."""
-    training = place.case.training
-    moment = training.recipe.moment_bytes if training.optimizer.follows_precision else FP32
-    return float(getattr(training.optimizer, fp32_bytes) / FP32 * moment)
-
-
-_ALL = (*_SYMBOLS, *(Symbol(*row) for row in (*ROWS, *ARTICLE_ROWS)))
+_ALL = (*_SYMBOLS, *(Symbol(*row) for row in (*WIDTH_ROWS, *ROWS, *ARTICLE_ROWS)))
 GLOSSARY: Mapping[str, Symbol] = {symbol.name: symbol for symbol in _ALL}
 
 

@@ -81,6 +81,7 @@ CHOICES = {
     "cast": ("none", "autocast"),
     "sync": ("every", "last"),
     "step": ("by_tensor", "foreach"),
+    "stepped": ("as_stepped", "recast"),
     "adapters": ("off", "on"),
     "norm": ("rmsnorm", "gemma_rmsnorm", "layernorm"),
     "implementation": get_args(arguments.Implementation),

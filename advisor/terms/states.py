@@ -119,6 +119,12 @@ def optimizer_gradient_copy(G_t, G_r, G_h, G_b, G_e, tp, ep, etp, w_s, z_o, y_o,
     return (((G_t + G_h) / tp + G_b + G_r) / z_o + G_e / (ep * etp) / y_o) * w_s * phi
 
 
+@term("optimizer.weight_copy", source="transformer-engine-code quantize_master_weights", stepped="recast")
+def optimizer_weight_copy(G_t, G_e, tp, ep, etp, w_e, z_o, y_o, phi):
+    """The rank's share of stepped matrices, all cast to the width they are quantised from before the first one is."""
+    return (G_t / tp / z_o + G_e / (ep * etp) / y_o) * w_e * phi
+
+
 @term("optimizer.tensor_scratch", source="pytorch-optim", step="by_tensor")
 def optimizer_tensor_scratch(N_t, w_v):
     """Temporaries of one optimizer step over one tensor, the largest."""
@@ -165,6 +171,7 @@ TERMS = (
     optimizer_experts,
     optimizer_scratch,
     optimizer_gradient_copy,
+    optimizer_weight_copy,
     optimizer_tensor_scratch,
     adapters_weights,
     adapters_gradients,

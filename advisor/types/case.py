@@ -99,7 +99,9 @@ class Recipe(Value):
     moment_bytes: float = Field(description="dtype of optimizer moments that follow the precision")
     activation_bytes: float
     matrix_bytes: float = Field(default=0, description="a layer's matrix with its low-precision copies; 0: as weights")
+    transpose_bytes: float = Field(default=0, description="a matrix's transposed copy, on GPUs whose products need it")
     step_gradient_bytes: float = Field(default=0, description="a wider copy of the gradients that the step works on")
+    step_weight_bytes: float = Field(default=0, description="a copy of a stepped matrix, made to be cast narrower")
     matrix_input_bytes: float = Field(default=0, description="a matrix's input as it is kept; 0: as activations")
     weights_divided_from: int = Field(description="ZeRO stage from which the weights are divided; 9: never")
     gradients_divided_from: int = 2

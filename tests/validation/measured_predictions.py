@@ -8,8 +8,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from advisor import phases
 from advisor.answer import verdict
-from advisor.estimate import Breakdown, estimate
+from advisor.estimate import Breakdown, StageBreakdown, estimate
 from advisor.resolve import resolve
 from advisor.types import CaseArguments
 from advisor.units import GB, GIB
@@ -101,6 +102,8 @@ def _unit(row: Mapping[str, Any]) -> float:
 def our_gib(breakdown: Breakdown, row: Mapping[str, Any], meter: str) -> float:
     """Our figure for that memory, on the rank that the row reports."""
     scope = text(row, "measured_scope") or _usual_scope(row)
+    if f"/{FIRST_ITERATION}" in row["id"]:
+        return after_first_iteration(breakdown.stages[0]) / GIB
     if meter == "allocated":
         return _of_rank([stage.peak_bytes for stage in breakdown.stages], scope) / GIB
     pooled = _of_rank([stage.pooled_bytes for stage in breakdown.stages], scope) / GIB
@@ -111,6 +114,29 @@ def our_gib(breakdown: Breakdown, row: Mapping[str, Any], meter: str) -> float:
 def _usual_scope(row: Mapping[str, Any]) -> str:
     """Megatron-Bridge writes its logs from the last rank (GlobalState's loggers)."""
     return "last rank" if row["source_group"] == "megatron-bridge" else ""
+
+
+#: Rows of a pull request whose figure was read from the line that is printed once, after the first iteration.
+FIRST_ITERATION = "llama3-70b-sft"
+
+
+def after_first_iteration(stage: StageBreakdown) -> int:
+    """The peak in Megatron-Bridge's logs of early 2026, which ranks of the first replica print once, after one step.
+
+    That iteration's passes run before the first optimizer step makes the moments. Where replicas, stages and their
+    parts are several, its recipes step the first part's weights before the others' (overlap_param_gather_with_
+    optimizer_step), so the copies of the step are never all there.
+    """
+    layout, recipe = stage.place.layout, stage.place.case.training.recipe
+    held = {slot: sum(line.amount for line in stage.lines if line.term.slot == slot) for slot in _OF_THE_STEP}
+    moments = 2 * recipe.moment_bytes / (2 * recipe.moment_bytes + recipe.master_bytes)
+    apart = min(layout.data_parallel, layout.pipeline_parallel, layout.virtual_stages) > 1
+    freed = held["optimizer.weight_copy"] / layout.virtual_stages if apart else 0
+    passes = max(size for phase, size in stage.by_phase.items() if phase != phases.OPTIMIZER)
+    return int(max(passes - held["optimizer.dense"] * moments, stage.by_phase[phases.OPTIMIZER] - freed))
+
+
+_OF_THE_STEP = ("optimizer.dense", "optimizer.weight_copy")
 
 
 def outside_gib(breakdown: Breakdown) -> float:
