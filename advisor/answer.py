@@ -6,9 +6,11 @@ from collections.abc import Iterable
 
 from advisor import certainty, phases
 from advisor.between_steps import between_steps
+from advisor.constraints.advice import advice
 from advisor.constraints.legality import require_legal
-from advisor.estimate import Breakdown, Line, StageBreakdown, estimate
+from advisor.estimate import Breakdown, StageBreakdown, estimate
 from advisor.formula import number_text
+from advisor.lines import Line
 from advisor.placement import Place
 from advisor.symbols import GLOSSARY
 from advisor.timing import time_answer
@@ -40,7 +42,13 @@ def answer(case: Case) -> MemoryAnswer:
 
 
 def describe(breakdown: Breakdown) -> MemoryAnswer:
-    """The answer that a breakdown gives."""
+    """The answer that a breakdown gives, and the advice that concerns it."""
+    computed = _computed(breakdown)
+    said = advice(breakdown.case, computed)
+    return computed.model_copy(update={"warnings": (*computed.warnings, *said)}) if said else computed
+
+
+def _computed(breakdown: Breakdown) -> MemoryAnswer:
     case, binding = breakdown.case, breakdown.binding
     phase = binding.peak_phase
     lines = [line for line in binding.lines if line.at(phase)]
@@ -98,20 +106,18 @@ def term_values(lines: Iterable[Line], phase: str) -> tuple[TermValue, ...]:
 
 def _term_value(lines: list[Line], substituted: str, phase: str) -> TermValue:
     term = lines[0].term
-    count = sum(line.count(phase) for line in lines)
-    alive = {name for line in lines for name, times in line.presence.items() if times}
-    times, number = ("", "") if count == 1 else ("n · ", f"{number_text(count)} · ")
-    wrap = "({})" if times else "{}"
+    count = sum([line.count(phase) for line in lines])
+    several = count != 1
     return TermValue(
         name=term.name,
         slot=term.slot,
-        bytes=sum(line.at(phase) for line in lines),
-        formula=times + wrap.format(term.formula),
-        substituted=number + wrap.format(substituted),
+        bytes=sum([line.at(phase) for line in lines]),
+        formula=f"n · ({term.formula})" if several else term.formula,
+        substituted=f"{number_text(count)} · ({substituted})" if several else substituted,
         symbols=term.symbols,
         source=term.source,
         evidence=term.evidence,
-        phases=tuple(name for name in phases.PHASES if name in alive),
+        phases=tuple([name for name in phases.PHASES if any([line.presence.get(name) for line in lines])]),
     )
 
 
@@ -150,14 +156,14 @@ def _phases(stage: StageBreakdown) -> tuple[PhaseValue, ...]:
 def _stages(breakdown: Breakdown) -> tuple[StageValue, ...]:
     return tuple(
         StageValue(
-            stage=stage.place.stage,
-            layers=stage.place.layers,
-            in_flight=float(stage.place.in_flight),
-            parameters=stage.parameters,
-            peak_bytes=stage.peak_bytes,
-            phase=stage.peak_phase,
+            stage=row.stage,
+            layers=row.layers,
+            in_flight=row.in_flight,
+            parameters=row.parameters,
+            peak_bytes=row.peak_bytes,
+            phase=row.peak_phase,
         )
-        for stage in breakdown.stages
+        for row in breakdown.rows
     )
 
 

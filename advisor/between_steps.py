@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from advisor import phases
-from advisor.estimate import Line, StageBreakdown
+from advisor.estimate import StageBreakdown
+from advisor.lines import Line
 
 LOAD, EVALUATE, SAVE = "load", "evaluate", "save"
 

@@ -65,4 +65,4 @@ def whole_number(amount: Number) -> Number:
 
 def nowhere(condition: Number) -> bool:
     """Whether a condition, or all of a column of them, is 0."""
-    return not condition if isinstance(condition, (bool, int)) else not condition.any()
+    return not condition if isinstance(condition, (bool, int, float)) else not condition.any()

@@ -2,45 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
 from advisor import phases
-from advisor.choices import choices
-from advisor.columnwise import Number
-from advisor.formula import Term
+from advisor.lines import GroupValues, Line, layer_lines, layer_values, outer_lines, reduces_on_own_stream
 from advisor.placement import Place
-from advisor.presence import (
-    Presence,
-    always_present,
-    checkpoint_presence,
-    layer_presence,
-    outer_presence,
-    selected_presence,
-)
-from advisor.symbols import Values
-from advisor.terms import select
 from advisor.types.case import Case
+
+#: Pipelines of more stages are first looked over as columns, a row a stage; fewer stages are quicker one by one.
+FEW_STAGES = 2
 
 
 @dataclass(frozen=True)
-class Line:
-    """One slot on one rank: the term that fills it, its value, and how often it counts in each phase."""
+class StageRow:
+    """One pipeline stage in a few figures; bytes of one rank, parameters before ZeRO divides them."""
 
-    term: Term
-    values: Values
-    amount: Number
-    presence: Presence
-
-    def at(self, phase: str) -> int:
-        """Whole bytes in a phase."""
-        return int(round(self.amount * self.presence.get(phase, 0)))  # noqa: RUF046 - a numpy scalar rounds to its own kind
-
-    def count(self, phase: str) -> Number:
-        """How often the term counts in a phase."""
-        return self.presence.get(phase, 0)
+    stage: int
+    layers: int
+    in_flight: float
+    parameters: int
+    peak_bytes: int
+    pooled_bytes: int
+    peak_phase: str
+    host_bytes: int
+    nvme_bytes: int
 
 
 @dataclass(frozen=True)
@@ -70,7 +58,7 @@ class StageBreakdown:
         """Bytes alive in each phase."""
         return {phase: self.totals[phase] for phase in phases.PHASES}
 
-    @property
+    @cached_property
     def peak_phase(self) -> str:
         """The phase with the most bytes; the earlier one of equals."""
         return max(phases.PHASES, key=self.totals.__getitem__)
@@ -93,36 +81,74 @@ class StageBreakdown:
         held = {phase: sum(line.at(phase) for line in shards) for phase in phases.PHASES}
         return max(self.totals[phase] - held[phase] for phase in phases.PHASES) + max(held.values())
 
-    @property
+    @cached_property
     def parameters(self) -> int:
         """Parameters that one rank of the stage holds before ZeRO divides them."""
-        place, layout = self.place, self.place.layout
-        experts = place.experts / (layout.expert_parallel * layout.expert_tensor_parallel)
-        adapters = self.place.case.adapter_parameters * place.layers / place.model.layers
-        return int(place.divided / layout.tensor_parallel + place.replicated + experts + adapters)
+        return int(rank_parameters(self.place))
+
+    @cached_property
+    def row(self) -> StageRow:
+        """The stage in a few figures."""
+        place, totals = self.place, self.totals
+        return StageRow(
+            stage=int(place.stage),
+            layers=int(place.layers),
+            in_flight=float(place.in_flight),
+            parameters=self.parameters,
+            peak_bytes=self.peak_bytes,
+            pooled_bytes=self.pooled_bytes,
+            peak_phase=self.peak_phase,
+            host_bytes=totals[phases.HOST],
+            nvme_bytes=totals[phases.NVME],
+        )
 
 
 @dataclass(frozen=True)
 class Breakdown:
-    """Memory of every stage of one case."""
+    """Memory of one case: every stage in a few figures, and line by line the one that binds, or any that is asked for.
+
+    Attributes:
+        case: the job.
+        layers: what a layer of each group keeps, the same on every stage.
+    """
 
     case: Case
-    stages: tuple[StageBreakdown, ...]
+    layers: Mapping[Any, GroupValues]
+    _stages: dict[int, StageBreakdown] = field(default_factory=dict, repr=False)
+
+    def stage(self, index: int) -> StageBreakdown:
+        """One stage, line by line."""
+        if index not in self._stages:
+            place = Place(self.case, self.case.layout, index)
+            self._stages[index] = StageBreakdown(place, (*outer_lines(place), *layer_lines(place, self.layers)))
+        return self._stages[index]
+
+    @property
+    def stages(self) -> tuple[StageBreakdown, ...]:
+        """Every stage, line by line."""
+        return tuple(self.stage(index) for index in range(self.case.layout.pipeline_parallel))
+
+    @cached_property
+    def rows(self) -> tuple[StageRow, ...]:
+        """Every stage in a few figures."""
+        if self.case.layout.pipeline_parallel <= FEW_STAGES:
+            return tuple(stage.row for stage in self.stages)
+        return _rows_of_columns(self)
 
     @cached_property
     def binding(self) -> StageBreakdown:
         """The stage with the highest peak; the earlier one of equals."""
-        return max(self.stages, key=lambda stage: stage.peak_bytes)
+        return self.stage(max(self.rows, key=lambda row: row.peak_bytes).stage)
 
-    @property
+    @cached_property
     def peak_bytes(self) -> int:
         """Expected peak of allocated memory on the worst rank."""
         return self.binding.peak_bytes
 
-    @property
+    @cached_property
     def pooled_bytes(self) -> int:
         """Peak of the allocator's pools together."""
-        return max(stage.pooled_bytes for stage in self.stages)
+        return max(row.pooled_bytes for row in self.rows)
 
     @property
     def reserved_bytes(self) -> int:
@@ -130,10 +156,11 @@ class Breakdown:
         return round(self.pooled_bytes * (1 + self.case.training.fragmentation))
 
     def node_bytes(self, where: str) -> int:
-        """Bytes one node keeps off its GPUs, judged by its heaviest rank."""
-        return max(stage.totals[where] for stage in self.stages) * self.case.cluster.gpus_per_node
+        """Bytes one node keeps in CPU memory (``host``) or on NVMe (``nvme``), judged by its heaviest rank."""
+        heaviest = max(int(getattr(row, f"{where}_bytes")) for row in self.rows)
+        return heaviest * self.case.cluster.gpus_per_node
 
-    @property
+    @cached_property
     def usable_bytes(self) -> int:
         """What the driver reports, less what lives outside PyTorch."""
         return usable_bytes(self.case)
@@ -148,11 +175,38 @@ class Breakdown:
         return dict(sorted(((s, n) for s, n in totals.items() if n), key=lambda item: -item[1]))
 
 
-def reduces_on_own_stream(place: Place) -> Any:
-    """Whether gradient shards come from another stream's pool than activations; a bool, or a column of them."""
-    if place.case.training.framework not in ("fsdp2", "torchtitan"):
-        return False
-    return place.layout.data_parallel * place.layout.context_parallel > 1
+def rank_parameters(place: Place) -> Any:
+    """Parameters that one rank of a stage holds before ZeRO divides them; of one stage or of a column of them."""
+    layout = place.layout
+    experts = place.experts / (layout.expert_parallel * layout.expert_tensor_parallel)
+    adapters = place.case.adapter_parameters * place.layers / place.model.layers
+    return place.divided / layout.tensor_parallel + place.replicated + experts + adapters
+
+
+def _rows_of_columns(breakdown: Breakdown) -> tuple[StageRow, ...]:
+    import numpy as np  # noqa: PLC0415 - an estimate of few stages needs no numpy
+
+    from advisor.stage_figures import stage_figures  # noqa: PLC0415
+
+    case, count = breakdown.case, breakdown.case.layout.pipeline_parallel
+    place = Place(case, case.layout, np.arange(count))
+    found = stage_figures(place, breakdown.layers, count)
+    columns = {
+        "stage": place.stage,
+        "layers": place.layers,
+        "parameters": np.floor(rank_parameters(place)),
+        "peak_bytes": found.peak,
+        "pooled_bytes": found.pooled,
+        "host_bytes": found.host,
+        "nvme_bytes": found.nvme,
+    }
+    whole = [np.broadcast_to(column, count).astype(np.int64).tolist() for column in columns.values()]
+    in_flight = np.broadcast_to(place.in_flight, count).astype(np.float64).tolist()
+    peaks = [phases.PHASES[index] for index in np.argmax(found.by_phase, axis=0).tolist()]
+    return tuple(
+        StageRow(**dict(zip(columns, row, strict=True)), in_flight=alive, peak_phase=phase)
+        for *row, alive, phase in zip(*whole, in_flight, peaks, strict=True)
+    )
 
 
 def usable_bytes(case: Case) -> int:
@@ -165,70 +219,4 @@ def usable_bytes(case: Case) -> int:
 
 def estimate(case: Case) -> Breakdown:
     """Every stage's memory, term by term."""
-    shared = layer_values(case, case.layout)
-    stages = tuple(
-        StageBreakdown(place, (*outer_lines(place), *layer_lines(place, shared)))
-        for place in (Place(case, case.layout, stage) for stage in range(case.layout.pipeline_parallel))
-    )
-    return Breakdown(case, stages)
-
-
-@dataclass(frozen=True)
-class GroupValues:
-    """What one layer of a group keeps, slot by slot; the same on every stage."""
-
-    terms: Mapping[str, Term]
-    values: Values
-    amounts: Mapping[str, Number]
-
-
-def layer_values(case: Case, layout: Any) -> Mapping[Any, GroupValues]:
-    """What a layer of each group keeps with one layout, or with columns of them."""
-    base = Place(case, layout)
-    found: dict[Any, GroupValues] = {}
-    for group, _ in base.tables.groups:
-        values = Values(Place(case, layout, 0, group))
-        terms = select(choices(case, masked=group.masked) | group.choices)
-        slots = (*phases.LAYER_SLOTS, *phases.WORKING_SLOTS, *phases.CHECKPOINT_SLOTS)
-        wanted = {slot: terms[slot] for slot in slots if slot in terms}
-        found[group] = GroupValues(wanted, values, {slot: whole_bytes(term(values)) for slot, term in wanted.items()})
-    return found
-
-
-def whole_bytes(amount: Number) -> Number:
-    """The nearest whole byte, as an int for one case."""
-    if isinstance(amount, (int, float)):
-        return round(amount)
-    import numpy as np  # noqa: PLC0415 - only columns come this far
-
-    return np.round(amount)
-
-
-def outer_lines(place: Place) -> Iterator[Line]:
-    """The slots of a stage outside its layers."""
-    terms = select(choices(place.case) | {"ffn_kind": "none"})
-    values = Values(place)
-    exact = place.case.policy.profile == "exact"
-    for slot, presence in (outer_presence(place) if exact else always_present(terms)).items():
-        if slot in terms:
-            yield Line(terms[slot], values, whole_bytes(terms[slot](values)), presence)
-
-
-def layer_lines(place: Place, layers: Mapping[Any, GroupValues]) -> Iterator[Line]:
-    """The slots of a stage's layers, group by group, and what recompute keeps of them. Counts are whole."""
-    for group, sums in place.tables.groups:
-        held = layers[group]
-        for slot, presence in layer_presence(place, sums).items():
-            if slot in held.terms:
-                yield Line(held.terms[slot], held.values, held.amounts[slot], presence)
-    yield from _checkpoint_lines(place, layers)
-
-
-def _checkpoint_lines(place: Place, layers: Mapping[Any, GroupValues]) -> Iterator[Line]:
-    """The kept inputs, once: every group's layers have inputs of the same size."""
-    held = next(iter(layers.values()), None)
-    if held is None:
-        return
-    for slot, alive in (("checkpoint.input", checkpoint_presence), ("checkpoint.selected", selected_presence)):
-        if slot in held.terms:
-            yield Line(held.terms[slot], held.values, held.amounts[slot], alive(place))
+    return Breakdown(case, layer_values(case, case.layout))

@@ -12,7 +12,7 @@ import re
 import textwrap
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Literal
 
 from advisor.columnwise import Number, at_least, at_most
@@ -54,7 +54,7 @@ class Term:
 
     def __call__(self, values: Mapping[str, Number]) -> Number:
         """The value with these symbols, ints or columns."""
-        return self.function(*[values[symbol] for symbol in self.symbols])
+        return self.function(*map(values.__getitem__, self.symbols))
 
     def applies(self, choices: Mapping[str, str]) -> bool:
         """Whether the term counts the case that these choices describe."""
@@ -72,16 +72,18 @@ class Term:
 
     def substituted(self, values: Mapping[str, Number]) -> str:
         """The expression with the case's numbers in place of its symbols."""
-        texts = {symbol: number_text(values[symbol]) for symbol in self.symbols}
-        if any(text.startswith("-") for text in texts.values()):
-            return render(self._tree, texts.__getitem__)  # a negative number needs its own brackets
-        return "".join(texts.get(part, part) for part in self._parts)
+        template, places = self._template
+        texts = [number_text(values[symbol]) for symbol in places]
+        if any(text[0] == "-" for text in texts):  # a negative number needs its own brackets
+            return render(self._tree, dict(zip(places, texts, strict=True)).__getitem__)
+        return template % tuple(texts)
 
     @cached_property
-    def _parts(self) -> tuple[str, ...]:
-        """The formula's text cut at its symbols, so that numbers can be put in their places."""
+    def _template(self) -> tuple[str, tuple[str, ...]]:
+        """The formula's text with a place for each number, and the symbols in the order of the places."""
         names = "|".join(sorted(self.symbols, key=len, reverse=True))
-        return tuple(re.split(rf"(?<![\w.])({names})(?!\w)", self.formula))
+        parts = re.split(rf"(?<![\w.])({names})(?!\w)", self.formula) if names else [self.formula]
+        return "".join("%s" if index % 2 else part for index, part in enumerate(parts)), tuple(parts[1::2])
 
 
 def term(
@@ -191,6 +193,7 @@ def _is_atom(text: str) -> bool:
     return not text.startswith("-")
 
 
+@lru_cache(maxsize=4096)
 def number_text(value: Number) -> str:
     """A number with thousands separators and no needless decimals: ``4,096``, ``0.5``, ``1.2``."""
     if isinstance(value, int):

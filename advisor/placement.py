@@ -13,7 +13,7 @@ from typing import Any
 
 from advisor.architecture.parameters import outer_parameters
 from advisor.columnwise import Number, at_least, at_most, choose, pick, whole_quotient
-from advisor.layers import LayerGroup, ModelTables, TrainedPart, model_tables, trained_part
+from advisor.layers import LayerGroup, ModelTables, TrainedPart, model_tables, running_sums, trained_part
 from advisor.types.architecture import ModelArchitecture
 from advisor.types.case import Case
 
@@ -105,7 +105,7 @@ class Place:
     def first_layer(self) -> Number:
         """Index of the stage's first layer."""
         if getattr(self.layout, "stage_layers", ()):
-            return sum(self.layout.stage_layers[: self.stage])
+            return pick(running_sums(self.layout.stage_layers), self.stage)
         pp = self.layout.pipeline_parallel
         base, extra = whole_quotient(self.model.layers, pp), self.model.layers % pp
         return self.stage * base + at_most(at_least(self.stage - (pp - 1 - extra), 0), extra)
@@ -114,7 +114,7 @@ class Place:
     def end_layer(self) -> Number:
         """Index after the stage's last layer; see ``even_as_possible`` for layers that do not divide."""
         if getattr(self.layout, "stage_layers", ()):
-            return self.first_layer + self.layout.stage_layers[self.stage]
+            return pick(running_sums(self.layout.stage_layers), self.stage + 1)
         pp = self.layout.pipeline_parallel
         base, extra = whole_quotient(self.model.layers, pp), self.model.layers % pp
         after = self.stage + 1

@@ -7,6 +7,7 @@ pipeline, experts inside the first three, so a group's bandwidth follows from ho
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import lru_cache
 
 from advisor.catalog.efficiencies import efficiencies, hosts, matmul_ceiling
 from advisor.catalog.frameworks import find_framework
@@ -151,13 +152,21 @@ def _units(place: Place) -> Number:
 
 def in_use(case: Case, shares: Mapping[str, Number]) -> dict[str, Number]:
     """The symbols of efficiencies for a case, from their values in the catalog: by format, kernel and generation."""
+    return _chosen(shares, case.training.precision, case.training.implementation, case.cluster.device.generation)
+
+
+def _chosen(shares: Mapping[str, Number], precision: str, implementation: str, generation: str) -> dict[str, Number]:
     symbols = {name: value for name, value in shares.items() if name not in CHOSEN}
-    training = case.training
     symbols["eta_b"] = shares["eta_m"]
-    symbols["eta_m"] = shares["eta_8" if eight_bit_precision(training.precision) else "eta_m"]
-    kernels = "eta_a" if training.implementation == "fused" else "eta_f"
-    symbols["eta_a"] = shares["eta_p" if case.cluster.device.generation == "ampere" else kernels]
+    symbols["eta_m"] = shares["eta_8" if eight_bit_precision(precision) else "eta_m"]
+    kernels = "eta_a" if implementation == "fused" else "eta_f"
+    symbols["eta_a"] = shares["eta_p" if generation == "ampere" else kernels]
     return symbols
+
+
+@lru_cache(maxsize=256)
+def _from_catalog(precision: str, implementation: str, generation: str) -> Mapping[str, Number]:
+    return _chosen(efficiencies(), precision, implementation, generation)
 
 
 #: Efficiencies of which a case uses one.
@@ -170,7 +179,11 @@ def made(_: Place) -> Number:
 
 
 def _fitted(name: str) -> Callable[[Place], Number]:
-    return lambda place: in_use(place.case, efficiencies())[name]
+    def read(place: Place) -> Number:
+        training = place.case.training
+        return _from_catalog(training.precision, training.implementation, place.case.cluster.device.generation)[name]
+
+    return read
 
 
 ROWS: tuple[Row, ...] = (

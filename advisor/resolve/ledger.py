@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any
 
 from advisor.types.arguments import CaseArguments
@@ -22,14 +23,14 @@ class Ledger:
         """The given value, or the default, noted as an assumption."""
         given = getattr(self.arguments, name)
         if given is not None:
-            self.assumptions.append(Assumption(argument=name, value=_shown(given), origin="given"))
+            self.note(name, given, "given")
             return given
-        self.assumptions.append(Assumption(argument=name, value=_shown(default), origin=origin, note=note))
+        self.note(name, default, origin, note)
         return default
 
     def note(self, name: str, value: Any, origin: str, note: str = "") -> None:
         """Say a value that no argument sets directly."""
-        self.assumptions.append(Assumption(argument=name, value=_shown(value), origin=origin, note=note))
+        self.assumptions.append(_assumption(name, _shown(value), origin, note))
 
     def note_rest(self, *, but: Iterable[str]) -> None:
         """Say every given argument that nothing has taken, so that none is dropped in silence."""
@@ -38,6 +39,12 @@ class Ledger:
             given = getattr(self.arguments, name)
             if given is not None and name not in said:
                 self.note(name, given, "given")
+
+
+@lru_cache(maxsize=1024, typed=True)
+def _assumption(name: str, value: str | float | bool | None, origin: str, note: str) -> Assumption:
+    """Most cases assume the same; a value is frozen, so they share it."""
+    return Assumption(argument=name, value=value, origin=origin, note=note)
 
 
 def _shown(value: Any) -> str | int | float | bool | None:

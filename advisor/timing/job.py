@@ -19,30 +19,16 @@ from advisor.types.case import Case
 OF_A_STAGE = frozenset({"P_t", "P_r", "P_e", "P_a", "G_t", "G_r", "G_h", "G_b", "G_e", "n_c"})
 
 
-class Given(dict[str, Number]):
-    """A few values of its own over others."""
-
-    def __init__(self, beneath: Mapping[str, Number], **own: Number) -> None:
-        super().__init__(own)
-        self.beneath = beneath
-
-    def __missing__(self, name: str) -> Number:
-        return self.beneath[name]
-
-
-class StageValues(Given):
-    """The glossary on one stage."""
+class StageValues(dict[str, Number]):
+    """The glossary on one stage: what differs from stage to stage is read here, the rest once for the job."""
 
     def __init__(self, job: Job, place: Place) -> None:
-        super().__init__(job.values)
-        self.place = place
-        terms = select(job.case, moe=False)
-        self.update({symbol: terms[slot](self) for slot, symbol in STAGE_WORK.items()})
+        super().__init__()
+        self.beneath, self.place = job.values, place
+        self.update({symbol: job.terms[slot](self) for slot, symbol in STAGE_WORK.items()})
 
     def __missing__(self, name: str) -> Number:
-        if name not in OF_A_STAGE:
-            return self.beneath[name]
-        value = self[name] = GLOSSARY[name].read(self.place)
+        value = self[name] = GLOSSARY[name].read(self.place) if name in OF_A_STAGE else self.beneath[name]
         return value
 
 
@@ -67,9 +53,19 @@ class Job:
         """The glossary, with a token's work in each part of a layer."""
         values = Values(Place(self.case, self.layout))
         values.update(self.assumed)
-        terms = select(self.case, moe=False)
-        values.update({symbol: terms[slot](values) for slot, symbol in TOKEN_WORK.items() if slot in terms})
+        made = {symbol: self.terms[slot](values) for slot, symbol in TOKEN_WORK.items() if slot in self.terms}
+        values.update(made)
         return values
+
+    @cached_property
+    def terms(self) -> Mapping[str, Term]:
+        """The formulas of dense layers and of what lies around layers, by slot."""
+        return select(self.case, moe=False)
+
+    @cached_property
+    def expert_terms(self) -> Mapping[str, Term]:
+        """The formulas of layers with experts, by slot."""
+        return select(self.case, moe=True)
 
     def one_pass(self, term: Term) -> Number:
         """Seconds of one pass over one layer, for a formula that is proportional to them."""

@@ -10,9 +10,8 @@ from advisor.columnwise import Number, choose
 from advisor.formula import Term
 from advisor.placement import Place
 from advisor.recompute import policy_is, selects_operators
-from advisor.timing.job import Given, Job
+from advisor.timing.job import Job
 from advisor.timing.passes import Passes, passes
-from advisor.timing.terms import select
 
 #: What a line is: computing, attention's kernel, launching, and exchanges by what can hide them.
 COMPUTE, ATTENTION, LAUNCH = "compute", "attention", "launch"
@@ -23,27 +22,43 @@ Counted = tuple[str, str, Number]
 
 @dataclass(frozen=True)
 class Line:
-    """One formula on one rank over a step."""
+    """One formula on one rank over a step.
+
+    Attributes:
+        term: the formula.
+        values: the glossary on its stage.
+        own: values of its own over those, such as its passes.
+        seconds: what it takes.
+    """
 
     term: Term
     values: Mapping[str, Number]
+    own: Mapping[str, Number]
     seconds: Number
+
+    @property
+    def substituted(self) -> str:
+        """The formula with its numbers."""
+        return self.term.substituted(_given(self.term, self.values, self.own))
 
 
 def line(term: Term, values: Mapping[str, Number], **own: Number) -> Line:
     """A formula with values of its own over those of a stage."""
-    given = Given(values, **own)
-    return Line(term, given, term(given))
+    return Line(term, values, own, term.function(**_given(term, values, own)))
+
+
+def _given(term: Term, values: Mapping[str, Number], own: Mapping[str, Number]) -> dict[str, Number]:
+    return {symbol: own[symbol] if symbol in own else values[symbol] for symbol in term.symbols}
 
 
 def layer_lines(place: Place, job: Job, *, moe: bool) -> Iterator[tuple[str, Line]]:
     """What the stage's layers of one kind cost in a step, each with what it is."""
-    terms, count, m = select(place.case, moe=moe), passes(place, moe=moe), job.values["m"]
+    terms, count, m = job.expert_terms if moe else job.terms, passes(place, moe=moe), job.values["m"]
     parts = _experts if moe else _feed_forward
     for kind, slot, number in (*_attention(place, job, count), *parts(place, job, count)):
         if slot in terms and not _nothing(number):
             term, n_p = terms[slot], number * m
-            yield kind, Line(term, Given(job.values, n_p=n_p), n_p * job.one_pass(term))
+            yield kind, Line(term, job.values, {"n_p": n_p}, n_p * job.one_pass(term))
 
 
 def _attention(place: Place, job: Job, count: Passes) -> Iterator[Counted]:
@@ -87,9 +102,9 @@ def _matrices(place: Place, count: Passes) -> Number:
     return count.matrices - _kept_operators(place) * count.again / 2
 
 
-def outer_lines(place: Place, values: Mapping[str, Number]) -> Iterator[tuple[str, Line]]:
+def outer_lines(place: Place, job: Job, values: Mapping[str, Number]) -> Iterator[tuple[str, Line]]:
     """Head and loss, once more for each predictor of further tokens; adapters, and what passes between stages."""
-    terms, m = select(place.case, moe=False), values["m"]
+    terms, m = job.terms, values["m"]
     heads = (place.is_last + place.predictors) * m
     yield COMPUTE, line(terms["matrices.head"], values, n_p=heads * (2 + place.trained.head))
     yield COMPUTE, line(terms["elementwise.loss"], values, n_p=heads * 2)

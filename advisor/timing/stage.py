@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -10,6 +10,7 @@ from typing import Any
 from advisor import phases
 from advisor.choices import choices as memory_choices
 from advisor.columnwise import Number, at_least, at_most, choose
+from advisor.formula import Term
 from advisor.layers import even_as_possible
 from advisor.placement import Place
 from advisor.presence import offloads
@@ -29,7 +30,6 @@ from advisor.timing.lines import (
     line,
     outer_lines,
 )
-from advisor.timing.terms import select
 from advisor.types.case import Case
 
 
@@ -56,11 +56,11 @@ def stage_time(job: Job, stage: Number) -> StageTime:
     """What one stage's step is made of."""
     place = Place(job.case, job.layout, stage)
     values = StageValues(job, place)
-    terms = select(place.case, moe=False)
+    terms = job.terms
     by_kind: dict[str, list[Line]] = {}
     kinds = (False, True) if place.model.experts else (False,)
     found = [entry for moe in kinds for entry in layer_lines(place, job, moe=moe)]
-    for kind, item in (*found, *outer_lines(place, values)):
+    for kind, item in (*found, *outer_lines(place, job, values)):
         by_kind.setdefault(kind, []).append(item)
     launched, attention, context, routed = (by_kind.get(kind, []) for kind in (LAUNCH, ATTENTION, CONTEXT, ROUTED))
     computing = [*by_kind[COMPUTE], *attention]
@@ -70,13 +70,15 @@ def stage_time(job: Job, stage: Number) -> StageTime:
     lines.append(line(terms["exchange.context"], values, t_x=total(context), t_w=total(attention)))
     lines.append(line(terms["exchange.experts"], values, t_x=total(routed), t_g=busy))
     lines.append(line(terms["bubble"], values, t_b=total(lines)))
-    once, hidden = _once_a_step(place, values, busy)
+    once, hidden = _once_a_step(place, terms, values, busy)
     return StageTime(place, (*lines, *once), (*launched, *context, *routed, *hidden))
 
 
-def _once_a_step(place: Place, values: StageValues, busy: Number) -> tuple[list[Line], list[Line]]:
+def _once_a_step(
+    place: Place, terms: Mapping[str, Term], values: StageValues, busy: Number
+) -> tuple[list[Line], list[Line]]:
     """Data-parallel exchange, the optimizer and offload: what is waited for, and what computing hides."""
-    terms, layout, recipe = select(place.case, moe=False), place.layout, place.case.training.recipe
+    layout, recipe = place.layout, place.case.training.recipe
     gathers = choose(layout.zero_stage >= recipe.weights_divided_from, 1, 0)
     reductions = choose(layout.zero_stage >= recipe.gradients_divided_from, values["m"], 1)
     scatters = 1 if place.case.training.gradient_sync == "last" else values["m"]
@@ -89,13 +91,15 @@ def _once_a_step(place: Place, values: StageValues, busy: Number) -> tuple[list[
         line(terms["exchange.replicas"], values, n_p=gathers),
         line(terms["optimizer"], values),
     ]
-    offloaded, hidden = _offload(place, values, busy)
+    offloaded, hidden = _offload(place, terms, values, busy)
     return [*waits, *offloaded], [gathered, scattered, reduced, *hidden]
 
 
-def _offload(place: Place, values: StageValues, busy: Number) -> tuple[list[Line], list[Line]]:
+def _offload(
+    place: Place, terms: Mapping[str, Term], values: StageValues, busy: Number
+) -> tuple[list[Line], list[Line]]:
     """What is moved off the GPU and back; none where nothing is."""
-    terms, waits, hidden = select(place.case, moe=False), [], []
+    waits, hidden = [], []
     times = {
         "offload.optimizer": offloads(place, "optimizer"),
         "offload.nvme": offloads(place, "optimizer", "nvme"),

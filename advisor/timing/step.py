@@ -38,10 +38,15 @@ class Part:
 class StepTime:
     """One optimizer step of a case."""
 
-    case: Case
+    job: Job
     slowest: StageTime
 
     @property
+    def case(self) -> Case:
+        """What is trained, and how."""
+        return self.job.case
+
+    @cached_property
     def seconds(self) -> float:
         """The whole step."""
         return float(self.slowest.seconds)
@@ -71,7 +76,7 @@ class StepTime:
     @cached_property
     def flops_per_token(self) -> float:
         """Model FLOP of a token; scores are counted as far as the mask lets them be seen."""
-        return model_flops_per_token(self.case)
+        return _flops_per_token(self.job)
 
     @property
     def model_flops_per_s_per_gpu(self) -> float:
@@ -86,7 +91,7 @@ class StepTime:
     @property
     def mfu_whole_attention(self) -> float:
         """The same with scores against the whole sequence, as PaLM, Megatron-LM and llm-foundry count."""
-        return self.mfu * model_flops_per_token(self.case, whole_attention=True) / self.flops_per_token
+        return self.mfu * _flops_per_token(self.job, whole_attention=True) / self.flops_per_token
 
     @property
     def mfu_6n(self) -> float:
@@ -103,12 +108,13 @@ class StepTime:
 
 def step_time(case: Case) -> StepTime:
     """The time of one optimizer step, on the pipeline stage that it waits for."""
-    return StepTime(case, slowest_stage(Job(case, case.layout)))
+    job = Job(case, case.layout)
+    return StepTime(job, slowest_stage(job))
 
 
 def _part(line: Line, *, hidden: bool) -> Part:
     term = line.term
-    return Part(term.slot, float(line.seconds), term.formula, term.substituted(line.values), term.source, hidden)
+    return Part(term.slot, float(line.seconds), term.formula, line.substituted, term.source, hidden)
 
 
 def model_flops_per_token(case: Case, *, whole_attention: bool = False) -> float:
@@ -118,11 +124,16 @@ def model_flops_per_token(case: Case, *, whole_attention: bool = False) -> float
         case: the job.
         whole_attention: count scores against the whole sequence, as many publications do, not what a mask leaves.
     """
-    values = Job(case, case.layout, {"n_k": case.training.sequence_length} if whole_attention else {}).values
+    return _flops_per_token(Job(case, case.layout), whole_attention=whole_attention)
+
+
+def _flops_per_token(job: Job, *, whole_attention: bool = False) -> float:
+    case, values = job.case, job.values
     layers, moe = case.model.layers, len(case.model.moe_layers)
     routed = values["k"] * values["F_e"] + values["F_s"] if moe else 0
+    keys = case.training.sequence_length if whole_attention else values["n_k"]
     forward = (
-        layers * (values["F_a"] + attention_scores(values))
+        layers * (values["F_a"] + attention_scores.function(values["a"], values["d"], values["d_v"], keys))
         + (layers - moe) * values["F_f"]
         + moe * routed
         + values["F_v"]
