@@ -59,7 +59,7 @@ def outer_presence(place: Place) -> Mapping[str, Presence]:
     heads = dict.fromkeys((FORWARD, LOSS, HEAD), 1 + place.predictors)
     all_recomputed = choose(recomputed_layers(place) == place.layers, 1, 0)
     presence: dict[str, Presence] = dict.fromkeys(RESIDENT_SLOTS, resident)
-    weights = dict.fromkeys(PHASES, 1 - offloads(place, "parameters"))
+    weights = dict.fromkeys(PHASES, (1 - offloads(place, "parameters")) * stages_held(place))
     presence |= {"weights.dense": weights, "weights.experts": weights}
     presence |= {
         "weights.cast_copies": dict.fromkeys(UP_TO_LAST, 1 - all_recomputed),
@@ -88,6 +88,12 @@ def outer_presence(place: Place) -> Mapping[str, Presence]:
     return presence
 
 
+def stages_held(place: Place) -> Number:
+    """Stages whose weights and gradients a rank holds: two in DualPipe, which enters the pipeline from both ends."""
+    dual = place.case.layout.pipeline_schedule == "dualpipe"
+    return choose(place.layout.pipeline_parallel > 1, 2, 1) if dual else 1
+
+
 def always_present(slots: Iterable[str]) -> Mapping[str, Presence]:
     """An article knows no instants: every slot counts once at each of them, and what is offloaded on the host."""
     resident = dict.fromkeys(PHASES, 1)
@@ -101,7 +107,7 @@ def _gradient_presence(place: Place) -> dict[str, Presence]:
     """
     if place.case.training.optimizer.in_backward:
         return _stepped_at_once(place)
-    stay = 1 - _gradients_leave(place)
+    stay = (1 - _gradients_leave(place)) * stages_held(place)
     before = stay * _gradients_before(place)
     early = dict.fromkeys(UP_TO_LAST, before)
     gathers = _gathers(place)

@@ -64,6 +64,11 @@ def _matrix_bytes(place: Place) -> float:
     return (recipe.matrix_bytes or recipe.weight_bytes) + transposed
 
 
+def _routed_input_bytes(place: Place) -> float:
+    recipe = _recipe(place)
+    return recipe.routed_input_bytes or recipe.matrix_input_bytes or recipe.activation_bytes
+
+
 def _optimizer_bytes(place: Place, kind: str) -> float:
     """Master copy and state bytes per trained parameter: ``matrix`` or ``other``."""
     training = _training(place)
@@ -109,6 +114,8 @@ ROWS: tuple[Row, ...] = (
     ("w_w", "bytes a weight rests in", "B/param", lambda p: _recipe(p).weight_bytes),
     ("w_f", "bytes a layer's matrix rests in, low-precision copies included", "B/param", _matrix_bytes),
     ("w_u", "bytes of an element of a matrix's input as it is kept", "B", lambda p: _recipe(p).matrix_input_bytes or _recipe(p).activation_bytes),
+    ("w_r", "bytes of an element of the experts' input as it is kept", "B", _routed_input_bytes),
+    ("w_z", "bytes of an element of what the activation function reads, as it is kept", "B", lambda p: _recipe(p).gate_bytes or _recipe(p).activation_bytes),
     ("w_b", "bytes of a quantised base weight without its scales", "B/param", lambda p: _training(p).base_weight_bytes),
     ("w_j", "bytes of block scales a quantised weight", "B/param", lambda p: _training(p).base_scale_bytes),
     ("w_n", "bytes a layer's weight is gathered in", "B/param", lambda p: _training(p).base_weight_bytes or _recipe(p).compute_bytes),

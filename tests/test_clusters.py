@@ -222,7 +222,32 @@ def test_bf16_moments_take_eight_bytes_a_parameter_with_their_master():
     assert bf16 * 12 == pytest.approx(fp32 * 8)
 
 
+@pytest.mark.parametrize(
+    ("precision", "plain", "halved"),
+    [
+        ("fp8_compact", "fp8_weights", {"moe.up"}),
+        ("bf16_compact", "bf16_mixed", {"moe.up", "moe.dispatched"}),
+    ],
+)
+def test_what_makers_keep_in_fp8_takes_half(precision, plain, halved):
+    job = {"model": "deepseek-v3", "hardware": "128x8 H800-80GB", "pipeline_parallel": 16, "expert_parallel": 64}
+    compact, whole = (
+        amounts(breakdown(**job, framework="megatron", precision=name).stages[1]) for name in (precision, plain)
+    )
+    kept = {slot for slot in LAYER_SLOTS if slot in whole and compact[slot] == whole[slot] // 2}
+    shared = whole["moe.shared"] - compact["moe.shared"]
+    assert kept == halved
+    assert shared * 3 == whole["moe.shared"]
+
+
 # --- pipelines --------------------------------------------------------------------------------------------------------
+
+
+def test_dualpipe_holds_the_weights_and_gradients_of_two_stages_and_the_optimizer_of_one():
+    job = {"model": "llama-3-70b", "hardware": "8x8 H100-80GB", "framework": "megatron", "pipeline_parallel": 8}
+    one, two = (breakdown(**job, pipeline_schedule=schedule).stages[1] for schedule in ("1f1b", "dualpipe"))
+    for slot, times in {"weights.dense": 2, "gradients.layers": 2, "optimizer.dense": 1}.items():
+        assert at(two, slot, phases.OPTIMIZER) == times * at(one, slot, phases.OPTIMIZER) > 0
 
 
 def test_megatron_builds_the_predictors_behind_the_last_stage_and_others_leave_them_out():

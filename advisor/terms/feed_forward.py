@@ -12,9 +12,9 @@ def ffn_input(T, h, w_u, c_g, u_g, t_s):
 
 
 @term("ffn.up", source="transformers-code LlamaMLP", ffn_kind="dense", ffn="gated")
-def ffn_gate_up(T, f, w, tp):
+def ffn_gate_up(T, f, w_z, tp):
     """Outputs of gate and up."""
-    return 2 * T * f * w / tp
+    return 2 * T * f * w_z / tp
 
 
 @term("ffn.up", source="korthikanti-2022 §4.1", ffn_kind="dense", ffn=("plain", "plain_unfused"))
@@ -75,9 +75,9 @@ def moe_router(T, E, h, k, w_32, w_i, u_y, t_s):
 
 
 @term("moe.dispatched", source="megatron-code MoE token dispatcher", ffn_kind="moe", experts=("routed", "clamped"))
-def moe_dispatched(T, k, h, w_u, i_e, u_e, t_s):
+def moe_dispatched(T, k, h, w_r, i_e, u_e, t_s):
     """One copy of the hidden states for each expert a token visits."""
-    return T * k * i_e * h * w_u * u_e / t_s
+    return T * k * i_e * h * w_r * u_e / t_s
 
 
 @term("moe.dispatched", source="transformers-code Llama4TextMoe", ffn_kind="moe", experts="every_token")
@@ -87,9 +87,9 @@ def moe_dispatched_everywhere(T, E, h, w, u_e, t_s):
 
 
 @term("moe.up", source="megatron-code GroupedMLP", ffn_kind="moe", experts=("routed", "clamped"))
-def moe_gate_up(T, k, n_u, f_e, w, i_e, etp, t_s):
+def moe_gate_up(T, k, n_u, f_e, w_z, i_e, etp, t_s):
     """Outputs of the experts' up, and of their gate where they have one."""
-    return T * k * i_e * n_u * f_e * w / (etp * t_s)
+    return T * k * i_e * n_u * f_e * w_z / (etp * t_s)
 
 
 @term("moe.up", source="transformers-code Llama4TextExperts", ffn_kind="moe", experts="every_token")
@@ -159,9 +159,9 @@ def moe_shared_reference(T, n_u, f_s, w, u_d, tp):
 
 
 @term("moe.shared", source="megatron-code SharedExpertMLP", ffn_kind="moe", implementation="fused")
-def moe_shared_fused(T, n_u, f_s, w, u_d, tp):
+def moe_shared_fused(T, n_u, f_s, w, w_z, u_d, tp):
     """Shared experts: gate, up, product; without a gate, up and its activation."""
-    return T * f_s * w * (n_u + u_d) / tp
+    return T * f_s * (w_z * n_u + w * u_d) / tp
 
 
 TERMS = (
