@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from advisor import certainty, phases
 from advisor.between_steps import between_steps
 from advisor.constraints.advice import advice
+from advisor.constraints.advice import advice
 from advisor.constraints.legality import require_legal
 from advisor.estimate import Breakdown, StageBreakdown, estimate
 from advisor.formula import number_text

@@ -170,9 +170,19 @@ def _binary(node: ast.BinOp) -> Evaluate:
 
 
 def _boolean(node: ast.BoolOp) -> Evaluate:
-    join = _both if isinstance(node.op, ast.And) else _either
-    parts = [_build(part) for part in node.values]
-    return lambda names: reduce(join, (part(names) for part in parts))
+    """``and``, ``or``: what follows a plain value that decides is not read; a column never decides alone."""
+    join, decides = (_both, False) if isinstance(node.op, ast.And) else (_either, True)
+    first, *rest = [_build(part) for part in node.values]
+
+    def joined(names: Names) -> Any:
+        value = first(names)
+        for part in rest:
+            if value is decides:
+                break
+            value = join(value, part(names))
+        return value
+
+    return joined
 
 
 def _compare(node: ast.Compare) -> Evaluate:

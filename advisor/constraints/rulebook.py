@@ -16,8 +16,11 @@ from pydantic import ValidationError
 
 from advisor.catalog.reader import catalog_folder, parse_yaml, parse_yaml_with_lines
 from advisor.constraints import expression
+from advisor.constraints.answer_facts import ANSWER_FACTS
 from advisor.constraints.facts import facts
 from advisor.constraints.rules import (
+    Advice,
+    AdviceFile,
     Cap,
     Constraint,
     ConstraintFile,
@@ -43,6 +46,8 @@ TEMPLATES: Final = ("message", "say")
 ARGUMENTS: Final = ("pointer", "argument", "levers", "notch")
 #: What the tree may ask besides facts: whether the layout fits.
 WALK_FACTS: Final = ("fits",)
+#: What each kind of file may ask besides facts.
+_OWN_FACTS: Final[Mapping[type[Value], Iterable[str]]] = {Step: WALK_FACTS, AdviceFile: ANSWER_FACTS}
 #: What a sentence of the tree may use besides facts; the walk fills them in.
 WALK_WORDS: Final = ("before", "after", "saved", "usable")
 _SOURCE_KEY: Final = re.compile(r"^([a-z0-9][\w.-]*):", re.MULTILINE)
@@ -67,6 +72,12 @@ def constraints() -> tuple[Constraint, ...]:
 def law() -> Law:
     """The shipped tree and ladder, read once."""
     return read_law(rules_folder())
+
+
+@cache
+def advice_rules() -> tuple[Advice, ...]:
+    """The shipped advice, read once."""
+    return read_advice(rules_folder() / "advice")
 
 
 def overlay(path: str) -> Overlay:
@@ -94,6 +105,13 @@ def _read_overlay(file: Path, _changed: int) -> Overlay:
 def read_constraints(folder: Path) -> tuple[Constraint, ...]:
     """The constraints in a folder's files, in the order of the files' names."""
     rules = [rule for file in sorted(folder.glob("*.yaml")) for rule in read_file(file, ConstraintFile).rules]
+    _refuse_repeated((rule.id for rule in rules), folder)
+    return tuple(rules)
+
+
+def read_advice(folder: Path) -> tuple[Advice, ...]:
+    """The advice in a folder's files, in the order of the files' names."""
+    rules = [rule for file in sorted(folder.glob("*.yaml")) for rule in read_file(file, AdviceFile).advice]
     _refuse_repeated((rule.id for rule in rules), folder)
     return tuple(rules)
 
@@ -179,7 +197,7 @@ def _source_keys() -> tuple[str, ...]:
 
 def _names(kind: type[Value]) -> list[str]:
     """What an expression in a file of this kind may use."""
-    return [*facts(), *(WALK_FACTS if kind is Step else ())]
+    return [*facts(), *_OWN_FACTS.get(kind, ())]
 
 
 def _wrong_expression(text: str, accepted: list[str]) -> Iterator[str]:
@@ -190,8 +208,9 @@ def _wrong_expression(text: str, accepted: list[str]) -> Iterator[str]:
         return
     yield from _unknown(read.names, accepted, "fact")
     for name, word in read.choices:
-        if name in facts() and facts()[name].words:
-            yield from _unknown([word], facts()[name].words, f"value of {name}")
+        known = facts().get(name) or ANSWER_FACTS.get(name)
+        if known and known.words:
+            yield from _unknown([word], known.words, f"value of {name}")
 
 
 def _unknown(given: Iterable[str], accepted: Iterable[str], kind: str) -> Iterator[str]:

@@ -92,6 +92,21 @@ class Step(Rule):
     examples: FiresAndSilent
 
 
+class Advice(Rule):
+    """What the articles advise: when it concerns a job, what to say, and whether the article is right.
+
+    The condition and the sentence may use facts of the answer beside those of the case.
+    """
+
+    when: Formula
+    say: Template
+    said: str = Field(description="what an article says, in a few words")
+    judged: Literal["right", "approximate", "wrong"] = Field(description="whether what an article says holds")
+    caveats: str = ""
+    pointer: str = Field(description="the argument to change")
+    examples: FiresAndSilent
+
+
 class Choice(Value):
     """Levers that a rung tries together; a rung is tried with each of its choices."""
 
@@ -185,6 +200,12 @@ class ConstraintFile(Value):
     rules: tuple[Constraint, ...] = Field(min_length=1)
 
 
+class AdviceFile(Value):
+    """rules/advice/*.yaml."""
+
+    advice: tuple[Advice, ...] = Field(min_length=1)
+
+
 class Law(Value):
     """Everything that decides between legal layouts, as the files hold it."""
 
@@ -196,7 +217,7 @@ def json_schema() -> dict[str, Any]:
     """The JSON Schema of every kind of rule file, for editors."""
     from pydantic.json_schema import models_json_schema  # noqa: PLC0415 - only the generator needs it
 
-    kinds = (ConstraintFile, Step, Ladder, Overlay)
+    kinds = (ConstraintFile, Step, Ladder, AdviceFile, Overlay)
     _, definitions = models_json_schema([(kind, "validation") for kind in kinds], title="TrainFit rule files")
     references = [{"$ref": f"#/$defs/{kind.__name__}"} for kind in kinds]
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", **definitions, "anyOf": references}
