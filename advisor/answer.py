@@ -7,7 +7,6 @@ from collections.abc import Iterable
 from advisor import certainty, phases
 from advisor.between_steps import between_steps
 from advisor.constraints.advice import advice
-from advisor.constraints.advice import advice
 from advisor.constraints.legality import require_legal
 from advisor.estimate import Breakdown, StageBreakdown, estimate
 from advisor.formula import number_text
@@ -109,6 +108,7 @@ def _term_value(lines: list[Line], substituted: str, phase: str) -> TermValue:
     term = lines[0].term
     count = sum([line.count(phase) for line in lines])
     several = count != 1
+    alive = {name for line in lines for name, times in line.presence.items() if times}
     return TermValue(
         name=term.name,
         slot=term.slot,
@@ -118,7 +118,7 @@ def _term_value(lines: list[Line], substituted: str, phase: str) -> TermValue:
         symbols=term.symbols,
         source=term.source,
         evidence=term.evidence,
-        phases=tuple([name for name in phases.PHASES if any([line.presence.get(name) for line in lines])]),
+        phases=tuple([name for name in phases.PHASES if name in alive]),
     )
 
 
