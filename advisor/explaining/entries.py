@@ -10,7 +10,7 @@ from typing import Any
 from advisor.articles import conflicts
 from advisor.articles.evaluate import FORMULAS
 from advisor.catalog.reader import entry_ids, read_catalog_file
-from advisor.constraints.rulebook import constraints, law
+from advisor.constraints.rulebook import advice_rules, constraints, law
 from advisor.formula import Term
 from advisor.symbols import GLOSSARY
 from advisor.terms import TERMS
@@ -118,6 +118,18 @@ def _rules() -> Iterator[Entry]:
             asked="step of the walk",
             caveats=tuple(filter(None, (step.caveats,))),
             sources=tuple(map(str, step.sources)),
+        )
+
+
+    for advice in advice_rules():
+        yield Entry(
+            id=f"rule:{advice.id}",
+            kind="advice",
+            title=advice.title,
+            says=(f"Said: {advice.said}. That is {advice.judged}.", f"When {advice.when}: {advice.say}."),
+            asked="advice warning",
+            caveats=tuple(filter(None, (advice.caveats,))),
+            sources=tuple(map(str, advice.sources)),
         )
 
 

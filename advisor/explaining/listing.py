@@ -14,7 +14,7 @@ from advisor.types.answers import CatalogEntry
 GATHERED: Final = {
     "terms": ("term", "time"),
     "symbols": ("symbol",),
-    "rules": ("constraint", "step"),
+    "rules": ("constraint", "step", "advice"),
     "conflicts": ("conflict",),
 }
 
