@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from advisor import budget
 from advisor.answer import answer, describe
 from advisor.constraints.rulebook import law, overlay
 from advisor.decide import walk
@@ -32,6 +33,7 @@ def recommend(arguments: CaseArguments, *, allow_paths: bool) -> SetupAnswer:
     case = _concluded(compared, named=arguments.framework is not None)
     found = compared[0].with_case(case)
     memory = answer(case) if found.winner else describe(estimate(case))
+    ways_out = suggestions(arguments, found, allow_paths=allow_paths)
     return SetupAnswer(
         verdict=_verdict(memory),
         layout=case.layout,
@@ -43,9 +45,9 @@ def recommend(arguments: CaseArguments, *, allow_paths: bool) -> SetupAnswer:
         next_rung=_alternative(found, found.next_rung, "the best one rung down"),
         fastest=_alternative(found, found.fastest, "the cheapest step of all layouts that fit"),
         searched=_counts(compared),
-        suggestions=suggestions(arguments, found, allow_paths=allow_paths),
+        suggestions=ways_out,
         assumptions=case.assumptions,
-        warnings=case.warnings,
+        warnings=(*case.warnings, *budget.left_out()),
         next_calls=_next_calls(arguments, case),
         versions=memory.versions,
     )

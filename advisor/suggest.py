@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from advisor import budget
 from advisor.constraints.legality import check
 from advisor.errors import AdvisorError
 from advisor.estimate import estimate
+from advisor.search.choose import ON_THE_GPUS
 from advisor.search.compare import frameworks, search_framework
-from advisor.search.sizes import ON_THE_GPUS
 from advisor.types.answers import Suggestion
 from advisor.units import format_bytes
 
@@ -57,6 +58,8 @@ def _ways_out(arguments: CaseArguments, found: Found, *, allow_paths: bool) -> t
     for kind, change, what, changes in _changes(found):
         if kind in kinds:
             continue
+        if budget.is_spent_before("further ways out"):
+            break
         peak = _fits_at(arguments, change, allow_paths=allow_paths)
         if peak is not None:
             kinds.add(kind)
@@ -112,9 +115,9 @@ def _fits_at(arguments: CaseArguments, change: dict[str, Any], *, allow_paths: b
     peaks = []
     for framework in frameworks(asked, allow_paths=allow_paths):
         try:
-            again = search_framework(asked, framework, allow_paths=allow_paths)
+            again = search_framework(asked, framework, allow_paths=allow_paths, on_the_gpus=True)
         except AdvisorError:
             continue
-        if again.winner and again.winner.rung in ON_THE_GPUS:
+        if again.winner:
             peaks.append(again.winner.peak_bytes)
     return min(peaks, default=None)

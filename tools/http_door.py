@@ -27,7 +27,7 @@ from tools.web.problem import responses
 from tools.web.refusals import add_refusals
 from tools.web.watch import Watch
 from tools.work.pool import Pool
-from tools.work.runner import TIME_LIMIT_S, Runner, Sent, ThreadRunner
+from tools.work.runner import BUDGET_S, TIME_LIMIT_S, Runner, Sent, ThreadRunner
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping, Sequence
@@ -57,6 +57,7 @@ def build_app(
     tools: Sequence[Tool] = TOOLS,
     policy: Policy | None = None,
     time_limit_s: float = TIME_LIMIT_S,
+    budget_s: float = BUDGET_S,
     workers: int | None = None,
 ) -> FastAPI:
     """The web application. It never reads a path that a request names.
@@ -65,10 +66,11 @@ def build_app(
         tools: what it offers.
         policy: who may ask, and how much; anybody when absent.
         time_limit_s: seconds a call may take.
+        budget_s: seconds of processor time after which a search answers with what it has.
         workers: processes that compute; when absent, calls are computed in threads of this process.
     """
     policy, metrics = policy or Policy(), Metrics()
-    computing = Pool(workers, time_limit_s) if workers else ThreadRunner(time_limit_s)
+    computing = Pool(workers, time_limit_s, budget_s) if workers else ThreadRunner(time_limit_s, budget_s)
     runner = MeasuredRunner(computing, metrics)
     server = build_server(tools, allow_paths=False, runner=runner)
     open_gate = TransportSecuritySettings(enable_dns_rebinding_protection=False)  # ours stands before both surfaces

@@ -12,7 +12,7 @@ import click
 from advisor.errors import AdvisorError
 from tools import allowed_tools
 from tools.log import log_json
-from tools.work.runner import TIME_LIMIT_S
+from tools.work.runner import BUDGET_S, TIME_LIMIT_S
 
 if TYPE_CHECKING:
     from tools.web.gate import Policy
@@ -29,6 +29,12 @@ LOG_LEVELS: Final = ("debug", "info", "warning", "error")
 )
 @click.option("--tools", default="", help="Offer these only, separated by commas; all when empty. Or TRAINFIT_TOOLS.")
 @click.option("--time-limit", default=TIME_LIMIT_S, type=click.FloatRange(0.01, 3600), help="Seconds a call may take.")
+@click.option(
+    "--budget",
+    default=BUDGET_S,
+    type=click.FloatRange(0.01, 3600),
+    help="Seconds of processor time after which a search answers with what it has, with --http.",
+)
 @click.option("--http", is_flag=True, help="Serve /mcp and /v1 over HTTP instead of MCP over stdio.")
 @click.option("--host", default="127.0.0.1", help="Address to bind with --http.")
 @click.option("--port", default=8321, type=click.IntRange(1, 65_535), help="Port with --http.")
@@ -42,6 +48,7 @@ LOG_LEVELS: Final = ("debug", "info", "warning", "error")
 def serve(
     tools: str,
     time_limit: float,
+    budget: float,
     http: bool,
     host: str,
     port: int,
@@ -72,7 +79,7 @@ def serve(
     log_json(log_level)
     click.echo(f"TrainFit at http://{host}:{port} (MCP at /mcp, JSON at /v1, /openapi.json)", err=True)
     uvicorn.run(
-        build_app(tools=offered, policy=policy, time_limit_s=time_limit, workers=workers),
+        build_app(tools=offered, policy=policy, time_limit_s=time_limit, budget_s=budget, workers=workers),
         host=host,
         port=port,
         log_config=None,

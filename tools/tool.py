@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+from advisor import budget
 from advisor.api import OPERATIONS, Operation
 from advisor.errors import AdvisorError
 from advisor.request import read_request
@@ -84,13 +85,14 @@ class Tool:
         """JSON Schema of the answer."""
         return schema.output_schema(self.operation.answer)
 
-    def reply(self, arguments: Any, *, allow_paths: bool) -> Reply:
+    def reply(self, arguments: Any, *, allow_paths: bool, budget_s: float | None = None) -> Reply:
         """Answer plain arguments.
 
         Args:
             arguments: a mapping of argument names to JSON values.
             allow_paths: whether the caller is on this machine: files named in the arguments may be read, and
                 arguments that bound the work may be as large as they can.
+            budget_s: seconds of processor time after which a search answers with what it has; no bound when None.
 
         Raises:
             AdvisorError: what is wrong with the arguments; ``internal_error`` with a request id, whose traceback is
@@ -100,7 +102,8 @@ class Tool:
             request = read_request(self.operation.request, arguments)
             if not allow_paths:
                 self._refuse_beyond_bounds(request)
-            answer = self.operation.run(request, allow_paths)
+            with budget.within(budget_s):
+                answer = self.operation.run(request, allow_paths)
             return Reply(answer, self.words(answer, getattr(request, "detail", None) == "full"))
         except AdvisorError:
             raise

@@ -6,8 +6,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from advisor import certainty
+from advisor import budget, certainty
 from advisor.answer import verdict
+from advisor.errors import AdvisorError
 from advisor.estimate import Breakdown
 from advisor.search.choose import limit_bytes
 from advisor.types.sweeps import AtLimit, Growth, LimitAnswer, LimitOf, NextLimit
@@ -18,21 +19,16 @@ MOST_GROWTHS = 3
 
 @dataclass(frozen=True)
 class Tried:
-    """One value, computed.
-
-    Attributes:
-        allowed: False where it fits only by a means that does not count, such as an offload nobody asked for.
-    """
+    """One value, computed."""
 
     value: int | str
     breakdown: Breakdown
-    allowed: bool = True
 
     @property
     def fits(self) -> bool:
         """Whether it fits with the headroom left free."""
         limit = limit_bytes(self.breakdown.case, self.breakdown.usable_bytes)
-        return self.allowed and certainty.reserved_bytes(self.breakdown) <= limit
+        return certainty.reserved_bytes(self.breakdown) <= limit
 
     def shown(self) -> AtLimit:
         """As the answer says it."""
@@ -80,11 +76,18 @@ def _between(candidates: Sequence[Any], measure: Measure, holds: Callable[[Tried
 
     low, high, step = -1, 0, 1
     while high < len(candidates) and holds(at(high)):
+        budget.refuse_when_spent("the limit was found")
         low, high, step = high, high + step, step * 2
     high = min(high, len(candidates))
     while high - low > 1:
         middle = (low + high) // 2
-        low, high = (middle, high) if holds(at(middle)) else (low, middle)
+        try:
+            budget.refuse_when_spent("the values in between")
+            low, high = (middle, high) if holds(at(middle)) else (low, middle)
+        except AdvisorError as error:
+            if error.code != "beyond_budget" or high == len(candidates):  # no limit is known, not even a rough one
+                raise
+            break
     return Edge(at(low) if low >= 0 else None, at(high) if high < len(candidates) else None, len(known))
 
 
@@ -103,7 +106,7 @@ def limit_answer(
         next_limits=tuple(next_limits),
         layout=edge.inside.breakdown.case.layout if edge.inside else None,
         tried=edge.tried,
-        notes=tuple(notes),
+        notes=(*notes, *budget.left_out()),
         assumptions=case.assumptions if case else (),
         warnings=case.warnings if case else (),
         versions=versions(),

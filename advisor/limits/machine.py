@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from advisor import budget
 from advisor.catalog.devices import find_device
 from advisor.catalog.reader import entry_ids
 from advisor.constraints.expression import divisors
@@ -11,7 +12,7 @@ from advisor.errors import AdvisorError
 from advisor.estimate import estimate
 from advisor.limits.edge import Edge, Tried, first_that_fits, limit_answer
 from advisor.resolve import resolve
-from advisor.search.sizes import ON_THE_GPUS, compare_sizes
+from advisor.search.compare import compare
 from advisor.types.arguments import CaseArguments
 from advisor.types.case import Cluster
 from advisor.types.sweeps import LimitAnswer
@@ -32,7 +33,7 @@ def fewest_gpus(arguments: CaseArguments, *, allow_paths: bool) -> LimitAnswer:
     hardware = [f"{nodes}x{gpus} {cluster.device.name}" for nodes, gpus in _sizes(node)]
     edge = _in_gpus(first_that_fits(hardware, lambda line: _searched(arguments, line, allow_paths)))
     notes = [_HOW_TRIED if edge.inside else f"nothing fits on up to {MOST_NODES:,} nodes"]
-    if edge.outside and not edge.outside.allowed and edge.inside:
+    if edge.inside and edge.outside and _fits_with_an_offload(arguments, edge.outside, allow_paths):
         notes.append(f"{edge.outside.value} GPUs fit only with an offload; give one to count it")
     return limit_answer("gpus", edge, notes)
 
@@ -42,7 +43,7 @@ _HOW_TRIED = "tried: parts of a node, then whole nodes, in eighths of each doubl
 
 def _in_gpus(edge: Edge) -> Edge:
     def counted(tried: Tried | None) -> Tried | None:
-        return tried and Tried(tried.breakdown.case.cluster.gpus, tried.breakdown, tried.allowed)
+        return tried and Tried(tried.breakdown.case.cluster.gpus, tried.breakdown)
 
     return Edge(counted(edge.inside), counted(edge.outside), edge.tried)
 
@@ -54,7 +55,7 @@ def smallest_device(arguments: CaseArguments, *, allow_paths: bool) -> LimitAnsw
 
     def measure(name: str) -> Tried | None:
         found = _searched(arguments, f"{cluster.nodes}x{cluster.gpus_per_node} {name}", allow_paths)
-        return found and Tried(name, found.breakdown, found.allowed)
+        return found and Tried(name, found.breakdown)
 
     edge = first_that_fits([device.name for device in devices], measure)
     return limit_answer("device", edge, [] if edge.inside else ["no device of the catalog is large enough"])
@@ -62,15 +63,28 @@ def smallest_device(arguments: CaseArguments, *, allow_paths: bool) -> LimitAnsw
 
 def _searched(arguments: CaseArguments, hardware: str, allow_paths: bool) -> Tried | None:
     """The best layout on some hardware; the closest one where nothing fits; None where the case divides nothing."""
+    asked = arguments.model_copy(update={"hardware": hardware})
     try:
-        found = compare_sizes(arguments.model_copy(update={"hardware": hardware}), allow_paths=allow_paths)[0]
+        found = compare(asked, allow_paths=allow_paths, on_the_gpus=not _offload_given(arguments))[0]
     except AdvisorError as error:
         if error.code != "illegal_layout":
             raise
         return None
-    offload_given = any(getattr(arguments, name) is not None for name in OFFLOADS)
-    allowed = offload_given or (found.winner is not None and found.winner.rung in ON_THE_GPUS)
-    return Tried(hardware, estimate(found.case), allowed)
+    return Tried(hardware, estimate(found.case))
+
+
+def _offload_given(arguments: CaseArguments) -> bool:
+    return any(getattr(arguments, name) is not None for name in OFFLOADS)
+
+
+def _fits_with_an_offload(arguments: CaseArguments, tried: Tried, allow_paths: bool) -> bool:
+    """Whether what does not fit on the GPUs alone does with an offload that nobody gave."""
+    cluster = tried.breakdown.case.cluster
+    hardware = f"{cluster.nodes}x{cluster.gpus_per_node} {cluster.device.name}"
+    if _offload_given(arguments) or budget.is_spent_before("the same with an offload"):
+        return False
+    asked = arguments.model_copy(update={"hardware": hardware})
+    return compare(asked, allow_paths=allow_paths)[0].winner is not None
 
 
 def _cluster(arguments: CaseArguments, allow_paths: bool) -> Cluster:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from advisor import budget
 from advisor.constraints import expression
 from advisor.constraints.facts import FactsOf
 from advisor.constraints.legality import legal_rows
@@ -94,8 +95,20 @@ def limit_bytes(case: Case, usable: int) -> int:
     return int(usable * (1 - max(case.policy.headroom, site.share if site else 0.0)))
 
 
-def search(case: Case) -> Found:
-    """Look for the layout of a case whose free arguments are in ``case.free``."""
+#: Rungs at which the GPUs serve themselves; an offload is no way to need fewer of them.
+ON_THE_GPUS = ("rung-0-sharding", "rung-1-recompute")
+
+
+def search(case: Case, *, on_the_gpus: bool = False) -> Found:
+    """Look for the layout of a case whose free arguments are in ``case.free``.
+
+    Args:
+        case: the job.
+        on_the_gpus: whether rungs that offload are left unopened.
+
+    Raises:
+        AdvisorError: ``beyond_budget`` when nothing had been found to fit before the work's budget was spent.
+    """
     from advisor.estimate import usable_bytes  # noqa: PLC0415
 
     ladder, strict = law().ladder, case.policy.law == "strict"
@@ -103,6 +116,11 @@ def search(case: Case) -> Found:
     opened: list[Rows] = []
     best: list[Pick | None] = []
     for rung in ladder.rungs:
+        if on_the_gpus and rung.id not in ON_THE_GPUS:
+            continue
+        if any(best) and budget.is_spent_before("lower rungs"):
+            break
+        budget.refuse_when_spent(f"{rung.id} in {case.training.framework}")
         opened.append(_judged(case, rung, ladder, limit))
         best.append(_best(case, opened[-1], ladder))
         if _settled(case, best, opened):

@@ -24,21 +24,29 @@ SEVERAL_GPUS = ("megatron", "fsdp2")
 NVME = ("deepspeed",)
 
 
-def compare(arguments: CaseArguments, *, allow_paths: bool) -> list[Found]:
+def compare(arguments: CaseArguments, *, allow_paths: bool, on_the_gpus: bool = False) -> list[Found]:
     """One search a framework, the best first; an error only when every framework has one.
+
+    Args:
+        arguments: the job.
+        allow_paths: whether files that it names may be read.
+        on_the_gpus: whether layouts that offload are not looked at.
 
     Raises:
         AdvisorError: the request cannot be understood, or no layout of it is legal.
     """
-    found, errors = [], []
+    found: list[Found] = []
+    errors: list[AdvisorError] = []
     for framework in frameworks(arguments, allow_paths=allow_paths):
         try:
-            found.append(search_framework(arguments, framework, allow_paths=allow_paths))
+            found.append(search_framework(arguments, framework, allow_paths=allow_paths, on_the_gpus=on_the_gpus))
         except AdvisorError as error:
+            if error.code == "beyond_budget" and not any(one.winner for one in found):
+                raise
             errors.append(error)
     if not found:
         raise errors[0]
-    if arguments.framework is None and arguments.nvme_gib and not any(one.winner for one in found):
+    if arguments.framework is None and arguments.nvme_gib and not (on_the_gpus or any(one.winner for one in found)):
         found += [search_framework(arguments, framework, allow_paths=allow_paths) for framework in NVME]
     return _guarded(sorted(found, key=_order))
 
@@ -53,8 +61,10 @@ def frameworks(arguments: CaseArguments, *, allow_paths: bool) -> Sequence[str]:
     return ONE_GPU if resolve(plain, allow_paths=allow_paths).cluster.gpus == 1 else SEVERAL_GPUS
 
 
-def search_framework(arguments: CaseArguments, framework: str, *, allow_paths: bool) -> Found:
-    """Search one framework.
+def search_framework(
+    arguments: CaseArguments, framework: str, *, allow_paths: bool, on_the_gpus: bool = False
+) -> Found:
+    """Search one framework; ``on_the_gpus`` as in :func:`compare`.
 
     Raises:
         AdvisorError: the request cannot be understood, or no layout of it is legal.
@@ -66,7 +76,7 @@ def search_framework(arguments: CaseArguments, framework: str, *, allow_paths: b
         training = case.training.model_copy(update={"global_batch": arguments.global_batch})
         given = Assumption(argument="global_batch", value=arguments.global_batch, origin="given")
         case = case.model_copy(update={"training": training, "assumptions": (*case.assumptions, given)})
-    found = search(with_batch(case))
+    found = search(with_batch(case), on_the_gpus=on_the_gpus)
     if found.winner is None and found.closest is None:
         require_legal(case)
         detail = (

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from advisor import budget
 from advisor.constraints.expression import divisors
 from advisor.errors import AdvisorError
 from advisor.search.compare import compare
@@ -16,9 +17,6 @@ if TYPE_CHECKING:
     from advisor.types.arguments import CaseArguments
     from advisor.types.case import Cluster
 
-#: Rungs at which the GPUs serve themselves; an offload is no way to need fewer of them.
-ON_THE_GPUS = ("rung-0-sharding", "rung-1-recompute")
-
 
 def compare_sizes(arguments: CaseArguments, *, allow_paths: bool) -> list[Found]:
     """Every framework's search, the best first, on all GPUs or on as many as the objective asks for.
@@ -30,9 +28,9 @@ def compare_sizes(arguments: CaseArguments, *, allow_paths: bool) -> list[Found]
     if arguments.objective not in ("fewest_gpus", "lowest_cost"):
         return everything
     smaller = _smaller(arguments, everything[0].case.cluster, allow_paths=allow_paths)
-    if arguments.objective == "fewest_gpus":
-        return next(smaller, everything)
-    return min([everything, *smaller], key=_cost_of_a_token)
+    fewest = arguments.objective == "fewest_gpus"
+    best = next(smaller, everything) if fewest else min([everything, *smaller], key=_cost_of_a_token)
+    return everything if best is everything else _in_full(arguments, best[0].case.cluster, allow_paths=allow_paths)
 
 
 def _cost_of_a_token(compared: list[Found]) -> float:
@@ -44,12 +42,22 @@ def _cost_of_a_token(compared: list[Found]) -> float:
 def _smaller(arguments: CaseArguments, cluster: Cluster, *, allow_paths: bool) -> Iterator[list[Found]]:
     """The searches on fewer GPUs that fit on the GPUs alone, the smallest first."""
     for hardware in _shapes(cluster):
+        if budget.is_spent_before("other numbers of GPUs"):
+            return
+        asked = arguments.model_copy(update={"hardware": hardware})
         try:
-            compared = compare(arguments.model_copy(update={"hardware": hardware}), allow_paths=allow_paths)
+            compared = compare(asked, allow_paths=allow_paths, on_the_gpus=True)
         except AdvisorError:
             continue  # the layout arguments that were given do not divide this few GPUs
-        if compared[0].winner and compared[0].winner.rung in ON_THE_GPUS:
-            yield [_said(found, hardware, arguments.objective or "") for found in compared]
+        if compared[0].winner:
+            yield compared
+
+
+def _in_full(arguments: CaseArguments, cluster: Cluster, *, allow_paths: bool) -> list[Found]:
+    """The search of every rung on the GPUs that were chosen, which says so."""
+    hardware = f"{cluster.nodes}x{cluster.gpus_per_node} {cluster.device.name}"
+    compared = compare(arguments.model_copy(update={"hardware": hardware}), allow_paths=allow_paths)
+    return [_said(found, hardware, arguments.objective or "") for found in compared]
 
 
 def _shapes(cluster: Cluster) -> Iterator[str]:

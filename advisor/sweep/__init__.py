@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 
+from advisor import budget
 from advisor.sweep import table as rows
 from advisor.sweep.axes import read_axes
 from advisor.sweep.grid import sweep
@@ -22,7 +23,8 @@ def explore(request: ExploreArguments, *, allow_paths: bool) -> ExploreAnswer:
     """
     started = time.perf_counter()
     axes = read_axes(request.vary)
-    swept = sweep(request.case, axes, seconds=request.budget_s or DEFAULT_SECONDS, allow_paths=allow_paths)
+    seconds = request.budget_s or min(DEFAULT_SECONDS, budget.seconds_left())
+    swept = sweep(request.case, axes, seconds=seconds, allow_paths=allow_paths)
     everything = rows.table_of(swept, axes)
     matching = rows.kept(everything, request.where)
     table = {name: column[matching] for name, column in everything.items()}

@@ -36,6 +36,8 @@ RESULTS = (
     "peak_bytes", "reserved_bytes", "margin_bytes", "host_bytes_per_node", "verdict", "fits", "step_time_s",
     "tokens_per_s",
 )  # fmt: skip
+#: Rows judged at once: more would wait long for an end of the time, and hold much memory.
+MOST_TOGETHER = 16_384
 NO_WHOLE_BATCH = "the global batch is no multiple of micro-batch times data parallel"
 
 Table = Mapping[str, Any]
@@ -119,7 +121,7 @@ def _combinations(arguments: CaseArguments, axes: Axes, log: _Log, allow_paths: 
             log.refused[error.detail] += _size(inner)
             continue
         log.warnings |= dict.fromkeys(case.warnings)
-        yield _rows(case, dict(zip(outer, places, strict=True)), inner, log)
+        yield from _rows(case, dict(zip(outer, places, strict=True)), inner, log)
 
 
 def _is_inner(name: str, values: tuple[Any, ...]) -> bool:
@@ -135,10 +137,16 @@ def _size(axes: Axes) -> int:
     return int(np.prod([len(values) for values in axes.values()], dtype=np.int64))
 
 
-def _rows(case: Case, fixed: Mapping[str, int], inner: Axes, log: _Log) -> _Rows:
-    """All combinations of the inner axes whose batch is whole."""
-    count = _size(inner)
-    places = dict(zip(inner, np.indices([len(v) for v in inner.values()]).reshape(len(inner), count), strict=True))
+def _rows(case: Case, fixed: Mapping[str, int], inner: Axes, log: _Log) -> Iterator[_Rows]:
+    """All combinations of the inner axes whose batch is whole, piece by piece."""
+    sizes, count = [len(values) for values in inner.values()], _size(inner)
+    for start in range(0, count, MOST_TOGETHER):
+        rows = np.arange(start, min(start + MOST_TOGETHER, count))
+        places = dict(zip(inner, np.unravel_index(rows, sizes), strict=True)) if inner else {}
+        yield _piece(case, fixed, inner, places, len(rows), log)
+
+
+def _piece(case: Case, fixed: Mapping[str, int], inner: Axes, places: Table, count: int, log: _Log) -> _Rows:
     layouts = {name: np.full(count, _number(getattr(case.layout, name))) for name in COLUMNS}
     layouts |= {name: np.asarray([_number(v) for v in values])[places[name]] for name, values in inner.items()}
     whole = _accumulation(case, layouts, given="gradient_accumulation" in inner)
@@ -184,13 +192,15 @@ def _judged(rows: Iterator[_Rows], log: _Log) -> Iterator[Table]:
 
 
 def _by_job(rows: Iterator[_Rows]) -> Iterator[list[_Rows]]:
-    """Neighbours whose cases differ only in what columns hold."""
+    """Neighbours whose cases differ only in what columns hold, as many as are judged at once."""
     together: list[_Rows] = []
+    count = 0
     for each in rows:
-        if together and not _same_job(together[0].case, each.case):
+        if together and (count >= MOST_TOGETHER or not _same_job(together[0].case, each.case)):
             yield together
-            together = []
+            together, count = [], 0
         together.append(each)
+        count += len(each.layouts["micro_batch"])
     if together:
         yield together
 

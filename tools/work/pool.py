@@ -96,11 +96,13 @@ class Pool:
     Attributes:
         workers: how many processes compute.
         time_limit_s: seconds a call may take, its wait for a worker included.
+        budget_s: seconds of processor time after which a search answers with what it has; no bound when None.
         replaced: how many workers have ended and been replaced.
     """
 
     workers: int = WORKERS
     time_limit_s: float = TIME_LIMIT_S
+    budget_s: float | None = None
     replaced: int = 0
     _seats: list[Worker] = field(default_factory=list)
 
@@ -138,6 +140,7 @@ class Pool:
             "tool": tool.name,
             "arguments": arguments,
             "allow_paths": allow_paths,
+            "budget_s": self.budget_s,
         }
         started = False
         try:

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from tools.tool import Tool
 
 TIME_LIMIT_S: Final = 30.0
+#: What a search may cost a caller on another machine, who shares the workers with others.
+BUDGET_S: Final = 1.0
 
 
 @dataclass(frozen=True)
@@ -52,14 +54,20 @@ class Runner(Protocol):
 
 
 class ThreadRunner:
-    """Computes in a thread of this process: for tests and for embedding. A call out of time is left to its end."""
+    """Computes in a thread of this process: for tests and for embedding. A call out of time is left to its end.
 
-    def __init__(self, time_limit_s: float = TIME_LIMIT_S) -> None:
+    Args:
+        time_limit_s: seconds a call may take.
+        budget_s: seconds of processor time after which a search answers with what it has; no bound when None.
+    """
+
+    def __init__(self, time_limit_s: float = TIME_LIMIT_S, budget_s: float | None = None) -> None:
         self.time_limit_s = time_limit_s
+        self.budget_s = budget_s
 
     async def reply(self, tool: Tool, arguments: Any, *, allow_paths: bool) -> Sent:
         """See :meth:`Runner.reply`."""
-        work = partial(_computed, tool, arguments, allow_paths=allow_paths)
+        work = partial(_computed, tool, arguments, allow_paths=allow_paths, budget_s=self.budget_s)
         try:
             with anyio.fail_after(self.time_limit_s):
                 return await anyio.to_thread.run_sync(work, abandon_on_cancel=True)
@@ -76,6 +84,6 @@ def out_of_time(name: str, time_limit_s: float) -> AdvisorError:
     return AdvisorError("time_limit", detail)
 
 
-def _computed(tool: Tool, arguments: Any, *, allow_paths: bool) -> Sent:
-    reply = tool.reply(arguments, allow_paths=allow_paths)
+def _computed(tool: Tool, arguments: Any, *, allow_paths: bool, budget_s: float | None) -> Sent:
+    reply = tool.reply(arguments, allow_paths=allow_paths, budget_s=budget_s)
     return Sent(text=reply.text, body=reply.as_json())

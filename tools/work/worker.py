@@ -35,7 +35,8 @@ def answer(call: dict[str, Any]) -> dict[str, Any]:
     """The reply to one call: its text and body, or its error."""
     begin_request(call["request_id"])
     try:
-        reply = find_tool(call["tool"]).reply(call["arguments"], allow_paths=call["allow_paths"])
+        tool, allow_paths = find_tool(call["tool"]), call["allow_paths"]
+        reply = tool.reply(call["arguments"], allow_paths=allow_paths, budget_s=call["budget_s"])
         return {"text": reply.text, "body": reply.as_json()}
     except AdvisorError as error:
         return {"error": error.as_dict()}
