@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from advisor.columnwise import Number, at_least, at_most, choose, nowhere, pick, rounded_up, whole_number
+from advisor.opposite import with_opposite
 from advisor.phases import (
     BACKWARD,
     EMBEDDING,
@@ -59,7 +60,7 @@ def outer_presence(place: Place) -> Mapping[str, Presence]:
     heads = dict.fromkeys((FORWARD, LOSS, HEAD), 1 + place.predictors)
     all_recomputed = choose(recomputed_layers(place) == place.layers, 1, 0)
     presence: dict[str, Presence] = dict.fromkeys(RESIDENT_SLOTS, resident)
-    weights = dict.fromkeys(PHASES, (1 - offloads(place, "parameters")) * stages_held(place))
+    weights = dict.fromkeys(PHASES, 1 - offloads(place, "parameters"))
     presence |= {"weights.dense": weights, "weights.experts": weights}
     presence |= {
         "weights.cast_copies": dict.fromkeys(UP_TO_LAST, 1 - all_recomputed),
@@ -85,13 +86,7 @@ def outer_presence(place: Place) -> Mapping[str, Presence]:
     presence |= _gradient_presence(place) | _gather_presence(place)
     for what in ("optimizer", "parameters"):
         presence[f"host.{what}"] = {HOST: offloads(place, what, "cpu"), NVME: offloads(place, what, "nvme")}
-    return presence
-
-
-def stages_held(place: Place) -> Number:
-    """Stages whose weights and gradients a rank holds: two in DualPipe, which enters the pipeline from both ends."""
-    dual = place.case.layout.pipeline_schedule == "dualpipe"
-    return choose(place.layout.pipeline_parallel > 1, 2, 1) if dual else 1
+    return with_opposite(place, presence)
 
 
 def always_present(slots: Iterable[str]) -> Mapping[str, Presence]:
@@ -107,7 +102,7 @@ def _gradient_presence(place: Place) -> dict[str, Presence]:
     """
     if place.case.training.optimizer.in_backward:
         return _stepped_at_once(place)
-    stay = (1 - _gradients_leave(place)) * stages_held(place)
+    stay = 1 - _gradients_leave(place)
     before = stay * _gradients_before(place)
     early = dict.fromkeys(UP_TO_LAST, before)
     gathers = _gathers(place)
