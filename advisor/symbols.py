@@ -34,9 +34,9 @@ def _kept_norm_inputs(place: Place) -> int:
 
 def _copies_output(place: Place) -> int:
     """Modules that rebuild q by concatenation copy the output into rows; fp8 keeps the projection's own input."""
-    training = place.case.training
+    training, recipe = place.case.training, place.case.training.recipe
     concatenated = place.model.attention.query_concat and training.implementation == "reference"
-    return _flag(concatenated or training.recipe.matrix_input_bytes > 0)
+    return _flag(concatenated or (recipe.matrix_input_bytes > 0 and not recipe.attention_output_bytes))
 
 
 def _flag(condition: bool) -> int:

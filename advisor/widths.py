@@ -115,6 +115,7 @@ ROWS: tuple[Row, ...] = (
     ("w_f", "bytes a layer's matrix rests in, low-precision copies included", "B/param", _matrix_bytes),
     ("w_u", "bytes of an element of a matrix's input as it is kept", "B", lambda p: _recipe(p).matrix_input_bytes or _recipe(p).activation_bytes),
     ("w_r", "bytes of an element of the experts' input as it is kept", "B", _routed_input_bytes),
+    ("w_h", "bytes of an element of attention's output as it is kept", "B", lambda p: _recipe(p).attention_output_bytes or _recipe(p).activation_bytes),
     ("w_z", "bytes of an element of what the activation function reads, as it is kept", "B", lambda p: _recipe(p).gate_bytes or _recipe(p).activation_bytes),
     ("w_b", "bytes of a quantised base weight without its scales", "B/param", lambda p: _training(p).base_weight_bytes),
     ("w_j", "bytes of block scales a quantised weight", "B/param", lambda p: _training(p).base_scale_bytes),

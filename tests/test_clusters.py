@@ -239,6 +239,16 @@ def test_what_makers_keep_in_fp8_takes_half(precision, plain, halved):
     assert left["moe.shared"] == pytest.approx(2 / 3)
 
 
+def test_deepseek_keeps_attentions_output_once_in_twelve_bits_where_fp8_keeps_it_twice():
+    job = {"model": "deepseek-v3", "hardware": "128x8 H800-80GB", "pipeline_parallel": 16, "expert_parallel": 64}
+    once, twice = (
+        amounts(breakdown(**job, framework="megatron", precision=name).stages[1])
+        for name in ("fp8_compact", "fp8_weights")
+    )
+    assert once["attention.output"] == twice["attention.output"] * 3 // 4
+    assert (once["attention.output_copy"], twice["attention.output_copy"] > 0) == (0, True)
+
+
 # --- pipelines --------------------------------------------------------------------------------------------------------
 
 

@@ -212,15 +212,15 @@ def output_sdpa(T, a, d_v, w, tp):
 
 
 @term("attention.output", source="flash-attention-2-2023 §3.1", attention="mla", implementation="fused", kernel="flash")
-def output_mla(T, a, d_v, w, tp):
+def output_mla(T, a, d_v, w_h, tp):
     """The attention output: the kernel keeps it, and it is the output projection's input."""
-    return T * a * d_v * w / tp
+    return T * a * d_v * w_h / tp
 
 
 @term("attention.output", source="flash-attention-2-2023 §3.1", attention="gqa", kernel="flash")
-def output_flash(T, a, d_v, w, tp):
+def output_flash(T, a, d_v, w_h, tp):
     """The attention output: the kernel keeps it, and it is the output projection's input."""
-    return T * a * d_v * w / tp
+    return T * a * d_v * w_h / tp
 
 
 @term("attention.output", source="transformers-code eager_attention_forward", kernel="eager")
