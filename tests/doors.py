@@ -11,7 +11,7 @@ from mcp import Client
 from advisor import api
 from advisor.errors import AdvisorError
 from tools.cli import main
-from tools.mcp_door import build_server
+from tools.mcp_door import ERROR_KEY, build_server
 
 Outcome = tuple[str, Any]
 
@@ -62,7 +62,10 @@ async def _call(name: str, arguments: dict[str, Any], target: Any, mode: str) ->
         await client.list_tools()  # the client checks answers against the output schemas it has listed
         result = await client.call_tool(name, arguments)
     assert result.content[0].text
-    return "error" if result.is_error else "answer", result.structured_content
+    if result.is_error:
+        assert result.structured_content is None, "strict clients hold it to the schema of the answer"
+        return "error", result.meta[ERROR_KEY]
+    return "answer", result.structured_content
 
 
 def by_http(name: str, arguments: Any, client: Any) -> Outcome:

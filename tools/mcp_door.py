@@ -36,6 +36,7 @@ INSTRUCTIONS: Final = (
 READ_ONLY: Final = types.ToolAnnotations(
     read_only_hint=True, destructive_hint=False, idempotent_hint=True, open_world_hint=False
 )
+ERROR_KEY: Final = "trainfit/error"
 TOOLS_HEADER: Final = "x-trainfit-tools"
 FRESH_MS: Final = 3_600_000
 CACHED: Final = ("tools/list", "resources/list", "resources/templates/list", "resources/read", "prompts/list")
@@ -133,4 +134,5 @@ def _text(text: str) -> types.TextContent:
 
 
 def _refusal(error: AdvisorError) -> types.CallToolResult:
-    return types.CallToolResult(content=[_text(error_text(error))], structured_content=error.as_dict(), is_error=True)
+    """The error as text, its fields beside it: strict clients hold structured content to the schema of answers."""
+    return types.CallToolResult(content=[_text(error_text(error))], is_error=True, _meta={ERROR_KEY: error.as_dict()})
