@@ -23,6 +23,7 @@ def choices(case: Case, *, masked: bool = False) -> dict[str, str]:
         "cast": "autocast" if training.recipe.cast_copy_bytes else "none",
         "sync": "last" if sharding and _may_wait(case) else "every",
         "step": "foreach" if training.optimizer.step_matrix_bytes else "by_tensor",
+        "steps": "by_group" if training.framework == "deepspeed" else "at_once",
         "stepped": "recast" if training.recipe.step_weight_bytes else "as_stepped",
         "adapters": "on" if adapters else "off",
         "norm": model.norm,

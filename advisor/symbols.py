@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from advisor.columnwise import Number, at_most, choose
+from advisor.columnwise import Number, at_least, at_most, choose
 from advisor.placement import MEGATRON, Place
 from advisor.profiles import ROWS as ARTICLE_ROWS
 from advisor.rates import ROWS
@@ -96,6 +96,21 @@ def _imbalance(place: Place) -> Number:
     if training.moe_capacity_factor:
         return training.moe_capacity_factor
     return choose(place.layout.expert_parallel > 1, training.moe_imbalance, 1)
+
+
+#: DeepSpeed's default size of a sub-group, and the ZeRO stage that steps one after another.
+SUB_GROUP, SUB_GROUPS_FROM = 10**9, 3
+
+
+def _stepped_share(place: Place) -> Number:
+    layout, recipe = place.layout, place.case.training.recipe
+    dense = (place.divided_trained + place.head_trained) / layout.tensor_parallel
+    dense += place.replicated_trained + place.embedding_trained
+    experts = place.experts_trained / (layout.expert_parallel * layout.expert_tensor_parallel)
+    owned = dense / place.divisor(recipe.optimizer_divided_from, place.shard_ranks)
+    owned += experts / place.divisor(recipe.optimizer_divided_from, place.expert_shard_ranks)
+    share = at_most(SUB_GROUP / at_least(owned, 1), 1)
+    return choose(layout.zero_stage >= SUB_GROUPS_FROM, share, 1)
 
 
 _SYMBOLS = (
@@ -189,7 +204,8 @@ _SYMBOLS = (
     # fixed figures
     Symbol("B_x", "CUDA workspace of the matrix library", "B", lambda p: p.case.training.workspace_bytes),
     Symbol("n_b", "workspaces: PyTorch's; Transformer Engine's own, and those of the 4 streams of its grouped products", "1", lambda p: 1 if p.case.training.framework not in MEGATRON else 6 if p.model.experts else 2),
-    Symbol("B_r", "elements of a communication bucket", "param", lambda p: at_most(p.case.training.bucket_elements, p.divided_trained + p.replicated_trained + p.head_trained + p.embedding_trained + p.experts_trained)),
+    Symbol("B_r", "elements of a communication bucket", "param", lambda p: at_most(p.case.training.bucket_elements, _trained(p))),
+    Symbol("s_g", "share of a rank's elements that step at once: all, or a sub-group of them", "1", _stepped_share),
 )  # fmt: skip
 
 
@@ -201,6 +217,12 @@ def _chunk(place: Place) -> Number:
 
 
 CHUNK_TOKENS = 1024
+
+
+def _trained(place: Place) -> Number:
+    """Trained elements of the stage."""
+    layers = place.divided_trained + place.replicated_trained + place.experts_trained
+    return layers + place.head_trained + place.embedding_trained
 
 
 def _adapter_parameters(place: Place) -> Number:

@@ -53,6 +53,15 @@ def _adapter_gradient_bytes(place: Place) -> float:
     return training.recipe.gradient_bytes if training.framework in MEGATRON else training.lora_bytes
 
 
+def _gradient_bytes(place: Place) -> Number:
+    """A gradient's own bytes, and those of the narrower one kept beside it until a ZeRO stage divides them."""
+    recipe = _recipe(place)
+    if not recipe.kept_gradient_bytes:
+        return recipe.gradient_bytes
+    undivided = place.layout.zero_stage < recipe.gradients_divided_from
+    return recipe.gradient_bytes + choose(undivided, recipe.kept_gradient_bytes, 0)
+
+
 def _stream_bytes(place: Place) -> float:
     """The residual stream is fp32 under autocast over fp32 weights, else it has the activations' dtype."""
     return FP32 if _recipe(place).cast_copy_bytes else _recipe(place).activation_bytes
@@ -122,7 +131,7 @@ ROWS: tuple[Row, ...] = (
     ("w_n", "bytes a layer's weight is gathered in", "B/param", lambda p: _training(p).base_weight_bytes or _recipe(p).compute_bytes),
     ("w_c", "bytes a weight is gathered and multiplied in", "B/param", lambda p: _recipe(p).compute_bytes),
     ("w_k", "bytes of the autocast copy of a weight", "B/param", lambda p: _recipe(p).cast_copy_bytes),
-    ("w_g", "bytes of a gradient", "B/param", lambda p: _recipe(p).gradient_bytes),
+    ("w_g", "bytes of a gradient, with what is kept beside it", "B/param", _gradient_bytes),
     ("w_d", "bytes a gradient is reduced in", "B/param", lambda p: _recipe(p).reduce_bytes),
     ("w_m", "optimizer bytes of a parameter: master copy and states", "B/param", lambda p: _optimizer_bytes(p, "matrix")),
     ("w_q", "optimizer bytes of an adapter's parameter", "B/param", _adapter_optimizer_bytes),

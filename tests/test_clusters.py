@@ -309,3 +309,39 @@ def test_twice_the_ranks_of_a_dimension_never_raise_the_weights_of_the_heaviest_
     job = {"model": "qwen3-30b-a3b", "hardware": "8x8 H100-80GB", "framework": "megatron"}
     less, more = (breakdown(**job, **{dimension: count}) for count in (ranks, 2 * ranks))
     assert max(s.parameters for s in more.stages) <= max(s.parameters for s in less.stages)
+
+
+# --- DeepSpeed's optimizers -------------------------------------------------------------------------------------------
+
+#: BigScience's trials for BLOOM (chronicles-prequel.md): six and ten layers of 14336 on one node, ZeRO-1 in fp16.
+BLOOM_LAYERS = {
+    "architecture": {"layers": 6, "hidden": 14336, "heads": 64, "ffn": 57344, "vocab": 250880, "gated": False},
+    "hardware": "1x8 A100-80GB", "framework": "deepspeed", "implementation": "fused", "precision": "fp16_mixed",
+    "attention": "eager", "tensor_parallel": 8, "zero_stage": 1, "recompute": "full", "sequence_length": 2048,
+    "gradient_accumulation": 8,
+}  # fmt: skip
+
+
+def test_deepspeeds_step_flattens_a_ranks_gradients_and_copies_them_to_fp32():
+    """Published by nvidia-smi: 54 and 80 GB, whatever else it counts; 16 bytes a parameter would be 20 GB apart."""
+    four_more = BLOOM_LAYERS["architecture"] | {"layers": 10}
+    six, ten = (
+        breakdown(**BLOOM_LAYERS | {"architecture": shapes}).binding
+        for shapes in (BLOOM_LAYERS["architecture"], four_more)
+    )
+    assert {six.peak_phase, ten.peak_phase} == {phases.OPTIMIZER}
+    assert as_gib(ten.peak_bytes - six.peak_bytes) == pytest.approx(80 - 54, rel=0.05)
+
+
+def test_zero_3_copies_gradients_a_sub_group_at_a_time():
+    job = {"model": "llama-3-70b", "hardware": "2x8 H200", "framework": "deepspeed", "recompute": "full"}
+    two, three = (breakdown(**job, zero_stage=stage).binding for stage in (2, 3))
+    share = two.place.case.parameters.total / 16
+    assert at(two, "optimizer.gradient_copy", phases.OPTIMIZER) == pytest.approx(6 * share, rel=1e-3)
+    assert at(three, "optimizer.gradient_copy", phases.OPTIMIZER) == 6 * 10**9
+
+
+def test_the_bf16_optimizer_keeps_gradients_in_both_widths_until_a_stage_divides_them():
+    job = {"model": "llama-3-8b", "hardware": "1x8 H100-80GB", "framework": "deepspeed", "gradient_dtype": "fp32"}
+    one, two = (amounts(breakdown(**job, zero_stage=stage).binding)["gradients.layers"] for stage in (1, 2))
+    assert one * 4 == pytest.approx(two * 8 * 6)

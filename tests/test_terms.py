@@ -81,6 +81,7 @@ CHOICES = {
     "cast": ("none", "autocast"),
     "sync": ("every", "last"),
     "step": ("by_tensor", "foreach"),
+    "steps": ("at_once", "by_group"),
     "stepped": ("as_stepped", "recast"),
     "adapters": ("off", "on"),
     "norm": ("rmsnorm", "gemma_rmsnorm", "layernorm"),

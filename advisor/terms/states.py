@@ -113,7 +113,13 @@ def optimizer_scratch(G_t, G_r, G_h, G_b, G_e, P_a, tp, ep, etp, w_t, z_o, y_o, 
     return (((G_t + G_h) / tp + G_b + G_r + P_a) / z_o + G_e / (ep * etp) / y_o) * w_t * phi
 
 
-@term("optimizer.gradient_copy", source="megatron-distributed-optimizer")
+@term("optimizer.gradient_copy", source="deepspeed-code stage3.step", steps="by_group")
+def optimizer_gradient_copy_grouped(G_t, G_r, G_h, G_b, G_e, tp, ep, etp, w_s, z_o, y_o, s_g, phi):
+    """The rank's share of gradients, flattened and copied to fp32 for the step of a group of them."""
+    return (((G_t + G_h) / tp + G_b + G_r) / z_o + G_e / (ep * etp) / y_o) * s_g * w_s * phi
+
+
+@term("optimizer.gradient_copy", source="megatron-distributed-optimizer", steps="at_once")
 def optimizer_gradient_copy(G_t, G_r, G_h, G_b, G_e, tp, ep, etp, w_s, z_o, y_o, phi):
     """The rank's share of narrower gradients, copied to fp32 for the step."""
     return (((G_t + G_h) / tp + G_b + G_r) / z_o + G_e / (ep * etp) / y_o) * w_s * phi
@@ -170,6 +176,7 @@ TERMS = (
     optimizer_dense,
     optimizer_experts,
     optimizer_scratch,
+    optimizer_gradient_copy_grouped,
     optimizer_gradient_copy,
     optimizer_weight_copy,
     optimizer_tensor_scratch,

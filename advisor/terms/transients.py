@@ -134,9 +134,9 @@ def gather_end(G_h, G_b, tp, w_c, w_d):
 
 
 @term("buckets.gradients", source="deepspeed-code stage_1_and_2", buckets="deepspeed")
-def buckets_deepspeed(B_r, w_g):
+def buckets_deepspeed(B_r, w_d):
     """Reduction buckets: one being filled and one being reduced."""
-    return 2 * B_r * w_g
+    return 2 * B_r * w_d
 
 
 @term("buckets.gradients", source="pytorch-code DistributedDataParallel", buckets="ddp")

@@ -100,6 +100,7 @@ class Recipe(Value):
     activation_bytes: float
     matrix_bytes: float = Field(default=0, description="a layer's matrix with its low-precision copies; 0: as weights")
     transpose_bytes: float = Field(default=0, description="a matrix's transposed copy, on GPUs whose products need it")
+    kept_gradient_bytes: float = Field(default=0, description="a gradient kept beside the one that no rank divides yet")
     step_gradient_bytes: float = Field(default=0, description="a wider copy of the gradients that the step works on")
     step_weight_bytes: float = Field(default=0, description="a copy of a stepped matrix, made to be cast narrower")
     matrix_input_bytes: float = Field(default=0, description="a matrix's input as it is kept; 0: as activations")

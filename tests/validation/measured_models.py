@@ -78,11 +78,14 @@ def _megatron_dropout(row: Mapping[str, Any]) -> float:
 
 #: Megatron pads the vocabulary to a multiple of 128 times tensor parallel; its own tests use GPT-2's.
 GPT2_VOCABULARY, PADDING = 50_257, 128
+#: BigScience's trials for BLOOM, whose rows leave it out: VOCAB_LENGTH=250k in the chronicle that they are from.
+BLOOM_TRIALS, BLOOM_VOCABULARY = "bigscience/tr11", 250_000
 
 
 def _padded_vocabulary(row: Mapping[str, Any]) -> int:
     rounded = re.search(r'vocab "(\d+)k"', _notes(row["model"]))
-    size = row["model"].get("vocab") or (int(rounded[1]) * 1000 if rounded else GPT2_VOCABULARY)
+    usual = BLOOM_VOCABULARY if row["id"].startswith(BLOOM_TRIALS) else GPT2_VOCABULARY
+    size = row["model"].get("vocab") or (int(rounded[1]) * 1000 if rounded else usual)
     step = PADDING * (row.get("tp") or 1)
     return -(-size // step) * step
 

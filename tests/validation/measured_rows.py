@@ -13,7 +13,7 @@ from typing import Any
 from tests.validation.facts import NotGivenError
 from tests.validation.measured_batch import batch
 from tests.validation.measured_models import model_argument
-from tests.validation.measured_states import MEGATRON, optimizer, precision, text
+from tests.validation.measured_states import MEGATRON, is_megatron_deepspeed, optimizer, precision, text
 
 Row = Mapping[str, Any]
 
@@ -43,8 +43,9 @@ def arguments(row: Row) -> dict[str, Any]:
     """
     method = _method(row)
     framework = _framework(row)
+    modules = "megatron" if is_megatron_deepspeed(row) else framework
     given = {
-        **model_argument(row, framework),
+        **model_argument(row, modules),
         **_hardware(row),
         **method,
         "framework": framework,
@@ -66,7 +67,6 @@ def arguments(row: Row) -> dict[str, Any]:
 
 GPUS_PER_NODE = 8
 A100_SMALL_GIB = 40
-
 
 #: Megatron-LM's functional tests run on eight GPUs; on one node of four where their name says so.
 TEST_GPUS, TEST_GPUS_OF_ONE_NODE = 8, 4
@@ -146,6 +146,7 @@ def _framework(row: Row) -> str:
     named, sharding, several = text(row, "framework"), text(row, "sharding"), (row.get("gpus") or 1) > 1
     zero = "zero" in sharding and "use-dist" not in sharding
     signs = (
+        ("deepspeed", is_megatron_deepspeed(row)),
         ("torchtitan", "torchtitan" in named),
         ("megatron_fsdp", "megatron-fsdp" in sharding),
         ("deepspeed", zero and "megatron" not in named),
@@ -163,6 +164,8 @@ def _framework(row: Row) -> str:
 
 def _kernels(row: Row, framework: str) -> dict[str, Any]:
     found: dict[str, Any] = {"attention": _attention(row), "loss": _loss(row)}
+    if is_megatron_deepspeed(row):
+        found["implementation"] = "fused"
     if "llm-foundry" in text(row, "framework"):
         found["loss"] = found["loss"] or "fused_logits"  # its default, fused_crossentropy
     if row.get("compile"):
@@ -259,7 +262,7 @@ def _layout(row: Row, framework: str) -> dict[str, Any]:
     if "qwen3-30b-a3b-16h100" in row["id"]:
         found["moe_imbalance"] = 1.0  # its recipe forces balanced routing
     stage = re.search(r"zero-?(\d)", sharding)
-    if stage and (framework == "deepspeed" or "megatron-deepspeed" in text(row, "framework")):
+    if stage and framework == "deepspeed":
         found["zero_stage"] = int(stage[1])
     if "optimizer replicated" in sharding and framework == "megatron":
         found["zero_stage"] = 0
@@ -267,7 +270,7 @@ def _layout(row: Row, framework: str) -> dict[str, Any]:
         found["zero_stage"] = 2
     if row.get("sp") is not None and framework in MEGATRON and (row.get("tp") or 1) > 1:
         found["sequence_parallel"] = bool(row["sp"])
-    if "megatron-deepspeed" in text(row, "framework") and (row.get("tp") or 1) > 1:
+    if is_megatron_deepspeed(row) and (row.get("tp") or 1) > 1:
         found["sequence_parallel"] = False  # it is older than sequence parallel
     if "kempner" in text(row, "framework") and row["model"].get("experts") and (row.get("tp") or 1) > 1:
         found["sequence_parallel"] = False  # its plan leaves routed layers whole along the sequence

@@ -18,6 +18,11 @@ def text(row: Row, name: str) -> str:
     return str(row.get(name) or "").lower()
 
 
+def is_megatron_deepspeed(row: Row) -> bool:
+    """Megatron's modules under DeepSpeed's engine, optimizer and pipeline."""
+    return "megatron-deepspeed" in text(row, "framework")
+
+
 def precision(row: Row, framework: str, method: str) -> dict[str, Any]:
     """The precision recipe, with another gradient dtype than its own where the row says so.
 
@@ -58,6 +63,8 @@ def _torch_precision(framework: str, stated: Mapping[str, str]) -> dict[str, Any
     fp32_reduce = "fp32 reduce" in stated.get("grads", "") and stated.get("params", "").startswith("bf16")
     if fp32_reduce and framework == "fsdp2":
         return {"precision": "bf16", "gradient_dtype": "fp32"}
+    if "bf16_optimizer" in stated.get("grads", ""):
+        return {"precision": "bf16_mixed", "gradient_dtype": "fp32"}
     return {"precision": _torch_recipe(framework, stated)}
 
 
@@ -65,7 +72,8 @@ def _torch_recipe(framework: str, stated: Mapping[str, str]) -> str:
     """What DeepSpeed and PyTorch's own trainers keep their weights and states in."""
     compute, params = stated.get("compute", ""), stated.get("params", "")
     if framework == "deepspeed":
-        return "bf16" if "bf16" in stated.get("master", "") else "bf16_mixed"
+        mixed = "fp16_mixed" if params.startswith("fp16") else "bf16_mixed"
+        return "bf16" if "bf16" in stated.get("master", "") else mixed
     if params.startswith("fp32"):
         return "bf16_mixed" if compute not in ("fp32", "") or "mixed" in params else "fp32"
     if "fp32" in stated.get("optimizer_states", "") and framework in ("single", "ddp"):
