@@ -153,10 +153,12 @@ def test_metrics_count_requests_and_calls_and_know_no_made_up_paths():
     assert 'trainfit_requests_total{method="POST",path="/v1/list-catalog",status="422"} 1' in text
     assert 'trainfit_requests_total{method="GET",path="other",status="404"} 1' in text
     assert 'method="other"' in text
-    assert 'trainfit_calls_total{tool="list_catalog",outcome="answer"} 3' in text
+    assert 'trainfit_calls_total{tool="list_catalog",outcome="answer"} 1' in text
+    assert 'trainfit_calls_total{tool="list_catalog",outcome="kept"} 2' in text
     assert 'trainfit_calls_total{tool="list_catalog",outcome="unknown_kind"} 1' in text
-    assert 'trainfit_call_seconds_bucket{tool="list_catalog",le="+Inf"} 4' in text
-    assert 'trainfit_call_seconds_count{tool="list_catalog"} 4' in text
+    assert 'trainfit_call_seconds_bucket{tool="list_catalog",le="+Inf"} 2' in text
+    assert 'trainfit_call_seconds_count{tool="list_catalog"} 2' in text
+    assert "trainfit_kept_answers 1" in text
     assert "made-up" not in text
     line = re.compile(r'# (HELP|TYPE) \w+ .+|\w+(\{\w+="[^"]*"(,\w+="[^"]*")*\})? [\d.e+-]+')
     assert all(line.fullmatch(each) for each in text.splitlines())

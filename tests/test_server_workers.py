@@ -195,13 +195,14 @@ def test_a_fault_in_a_worker_is_logged_there_under_the_request_s_id(monkeypatch,
         raise RuntimeError("inside")
 
     monkeypatch.setattr("tools.tool.OPERATIONS", {"list_catalog": replace(OPERATIONS["list_catalog"], run=fail)})
-    call = {"request_id": "job-17", "tool": "list_catalog", "arguments": {}, "allow_paths": False}
+    call = {"request_id": "job-17", "tool": "list_catalog", "arguments": {}, "allow_paths": False, "budget_s": None}
     assert worker.answer(call)["error"]["detail"].endswith("request id job-17")
     assert "request id job-17" in caplog.text
 
 
 def test_a_sweep_may_take_more_time_on_the_callers_own_machine_only():
-    call = {"request_id": "x", "tool": "explore", "arguments": {**LONG[1], "budget_s": 100}, "allow_paths": False}
+    arguments = {**LONG[1], "budget_s": 100}
+    call = {"request_id": "x", "tool": "explore", "arguments": arguments, "allow_paths": False, "budget_s": None}
     assert worker.answer(call) == {
         "error": {
             "code": "invalid_value",

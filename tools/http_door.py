@@ -26,6 +26,7 @@ from tools.web.metrics import MeasuredRunner, Metrics
 from tools.web.problem import responses
 from tools.web.refusals import add_refusals
 from tools.web.watch import Watch
+from tools.work.kept import MOST_BYTES, KeepingRunner, inputs_hash
 from tools.work.pool import Pool
 from tools.work.runner import BUDGET_S, TIME_LIMIT_S, Runner, Sent, ThreadRunner
 
@@ -58,6 +59,7 @@ def build_app(
     policy: Policy | None = None,
     time_limit_s: float = TIME_LIMIT_S,
     budget_s: float = BUDGET_S,
+    kept_bytes: int = MOST_BYTES,
     workers: int | None = None,
 ) -> FastAPI:
     """The web application. It never reads a path that a request names.
@@ -67,11 +69,12 @@ def build_app(
         policy: who may ask, and how much; anybody when absent.
         time_limit_s: seconds a call may take.
         budget_s: seconds of processor time after which a search answers with what it has.
+        kept_bytes: of answers kept in memory; none are kept when 0.
         workers: processes that compute; when absent, calls are computed in threads of this process.
     """
     policy, metrics = policy or Policy(), Metrics()
     computing = Pool(workers, time_limit_s, budget_s) if workers else ThreadRunner(time_limit_s, budget_s)
-    runner = MeasuredRunner(computing, metrics)
+    runner = KeepingRunner(MeasuredRunner(computing, metrics), metrics, kept_bytes)
     server = build_server(tools, allow_paths=False, runner=runner)
     open_gate = TransportSecuritySettings(enable_dns_rebinding_protection=False)  # ours stands before both surfaces
     mcp_app = server.streamable_http_app(
@@ -101,7 +104,7 @@ def build_app(
     _add_batch(app, tools, runner, policy)
     reading.add_catalog(app, runner)
     reading.add_schemas(app, tools)
-    reading.add_state(app, metrics, lambda: _gauges(computing))
+    reading.add_state(app, metrics, lambda: _gauges(computing, runner))
     app.add_api_route("/mcp", _no_stream, methods=["GET", "DELETE"], include_in_schema=False)
     app.router.routes.extend(mcp_app.routes)
     add_refusals(app, tools)
@@ -110,17 +113,18 @@ def build_app(
     return app
 
 
-def _gauges(computing: Runner) -> Mapping[str, int]:
+def _gauges(computing: Runner, runner: KeepingRunner) -> Mapping[str, int]:
+    kept = {"trainfit_kept_answers": runner.count, "trainfit_kept_bytes": runner.bytes}
     if not isinstance(computing, Pool):
-        return {}
-    return {"trainfit_workers_ready": len(computing.pids), "trainfit_workers_replaced": computing.replaced}
+        return kept
+    return {**kept, "trainfit_workers_ready": len(computing.pids), "trainfit_workers_replaced": computing.replaced}
 
 
-def _add_tool(app: FastAPI, tool: Tool, runner: Runner) -> None:
+def _add_tool(app: FastAPI, tool: Tool, runner: KeepingRunner) -> None:
     async def answer(request: Request) -> Response:
         arguments = await _read_arguments(request)
-        reply = await _while_connected(request, runner, tool, arguments)
-        headers = {"Inputs-Hash": reading.inputs_hash(tool, arguments)}
+        reply = runner.kept(tool, arguments) or await _while_connected(request, runner, tool, arguments)
+        headers = {"Inputs-Hash": inputs_hash(tool, arguments)}
         return Response(reply.body, media_type="application/json", headers=headers)
 
     examples = {f"example {number}": {"value": dict(each)} for number, each in enumerate(tool.examples, start=1)}

@@ -10,6 +10,7 @@ import anyio
 import click
 
 from advisor.errors import AdvisorError
+from advisor.units import MIB
 from tools import allowed_tools
 from tools.log import log_json
 from tools.work.runner import BUDGET_S, TIME_LIMIT_S
@@ -39,6 +40,9 @@ LOG_LEVELS: Final = ("debug", "info", "warning", "error")
 @click.option("--host", default="127.0.0.1", help="Address to bind with --http.")
 @click.option("--port", default=8321, type=click.IntRange(1, 65_535), help="Port with --http.")
 @click.option("--workers", default=2, type=click.IntRange(1, 64), help="Processes that compute, with --http.")
+@click.option(
+    "--kept-mib", default=64, type=click.IntRange(0, 65_536), help="MiB of answers kept, with --http; 0: none."
+)
 @click.option("--keys-file", help="File of bearer keys, name=key a line; without it, the variable TRAINFIT_KEYS.")
 @click.option("--allow-public", is_flag=True, help="Bind an address that other machines can reach, and ask for no key.")
 @click.option("--allowed-host", multiple=True, help="Name that the Host header may carry; repeat it.")
@@ -53,6 +57,7 @@ def serve(
     host: str,
     port: int,
     workers: int,
+    kept_mib: int,
     keys_file: str | None,
     allow_public: bool,
     allowed_host: tuple[str, ...],
@@ -79,7 +84,14 @@ def serve(
     log_json(log_level)
     click.echo(f"TrainFit at http://{host}:{port} (MCP at /mcp, JSON at /v1, /openapi.json)", err=True)
     uvicorn.run(
-        build_app(tools=offered, policy=policy, time_limit_s=time_limit, budget_s=budget, workers=workers),
+        build_app(
+            tools=offered,
+            policy=policy,
+            time_limit_s=time_limit,
+            budget_s=budget,
+            kept_bytes=kept_mib * MIB,
+            workers=workers,
+        ),
         host=host,
         port=port,
         log_config=None,

@@ -29,10 +29,12 @@ class Reply:
     Attributes:
         answer: the value itself.
         text: what a person or a model reads; it stands on its own.
+        whole: False when a budget stopped the work, so that more work might say more.
     """
 
     answer: Value
     text: str
+    whole: bool = True
 
     def as_data(self) -> dict[str, Any]:
         """The answer as plain JSON data."""
@@ -104,7 +106,8 @@ class Tool:
                 self._refuse_beyond_bounds(request)
             with budget.within(budget_s):
                 answer = self.operation.run(request, allow_paths)
-            return Reply(answer, self.words(answer, getattr(request, "detail", None) == "full"))
+                whole = getattr(answer, "complete", True) and not budget.left_out()
+            return Reply(answer, self.words(answer, getattr(request, "detail", None) == "full"), whole)
         except AdvisorError:
             raise
         except Exception as error:

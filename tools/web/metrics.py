@@ -75,6 +75,11 @@ class MeasuredRunner:
         """The time limit of the runner behind."""
         return self.runner.time_limit_s
 
+    @property
+    def edition(self) -> str:
+        """The editions of the runner behind."""
+        return self.runner.edition
+
     async def reply(self, tool: Tool, arguments: Any, *, allow_paths: bool) -> Sent:
         """See ``tools.work.runner.Runner.reply``."""
         start, outcome = time.perf_counter(), "given_up"

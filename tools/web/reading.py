@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 from typing import TYPE_CHECKING, Any, Final
 
@@ -15,6 +14,7 @@ from tools import find_tool
 from tools.list_catalog import LIST_CATALOG
 from tools.web import metrics as prometheus
 from tools.web.problem import responses
+from tools.work.kept import digest
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -129,16 +129,6 @@ def tagged(request: Request, body: str) -> Response:
     if headers["ETag"] in request.headers.get("if-none-match", ""):
         return Response(status_code=NOT_MODIFIED, headers=headers)
     return Response(body, media_type="application/json", headers=headers)
-
-
-def inputs_hash(tool: Tool, arguments: Any) -> str:
-    """A name for what was asked: equal for equal arguments of one release, whatever their order."""
-    return digest(json.dumps([__version__, tool.name, arguments], sort_keys=True))
-
-
-def digest(text: str) -> str:
-    """A short hash of text."""
-    return hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()[:32]
 
 
 def _schemas(tool: Tool) -> dict[str, Any]:

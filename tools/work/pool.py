@@ -98,12 +98,14 @@ class Pool:
         time_limit_s: seconds a call may take, its wait for a worker included.
         budget_s: seconds of processor time after which a search answers with what it has; no bound when None.
         replaced: how many workers have ended and been replaced.
+        edition: the editions of the worker that started last, as one word.
     """
 
     workers: int = WORKERS
     time_limit_s: float = TIME_LIMIT_S
     budget_s: float | None = None
     replaced: int = 0
+    edition: str = ""
     _seats: list[Worker] = field(default_factory=list)
 
     async def __aenter__(self) -> Self:
@@ -198,7 +200,7 @@ class Pool:
     async def _serve_until_it_ends(self, worker: Worker) -> None:
         try:
             with anyio.fail_after(START_LIMIT_S):
-                await worker.heard()
+                self.edition = (await worker.heard())["edition"]
             self._seats.append(worker)
             self._free_in.send_nowait(worker)
             await worker.process.wait()

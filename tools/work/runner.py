@@ -27,10 +27,12 @@ class Sent:
     Attributes:
         text: what a person or a model reads.
         body: the answer as JSON text.
+        whole: False when the work was stopped by a budget, so that more work might say more.
     """
 
     text: str
     body: str
+    whole: bool = True
 
     def as_data(self) -> dict[str, Any]:
         """The answer as plain JSON data."""
@@ -44,6 +46,10 @@ class Runner(Protocol):
     @property
     def time_limit_s(self) -> float:
         """Seconds a call may take."""
+
+    @property
+    def edition(self) -> str:
+        """The editions of code, catalog and rules that compute, as one word; empty where they cannot change."""
 
     async def reply(self, tool: Tool, arguments: Any, *, allow_paths: bool) -> Sent:
         """The reply of a tool.
@@ -64,6 +70,7 @@ class ThreadRunner:
     def __init__(self, time_limit_s: float = TIME_LIMIT_S, budget_s: float | None = None) -> None:
         self.time_limit_s = time_limit_s
         self.budget_s = budget_s
+        self.edition = ""
 
     async def reply(self, tool: Tool, arguments: Any, *, allow_paths: bool) -> Sent:
         """See :meth:`Runner.reply`."""
@@ -86,4 +93,4 @@ def out_of_time(name: str, time_limit_s: float) -> AdvisorError:
 
 def _computed(tool: Tool, arguments: Any, *, allow_paths: bool, budget_s: float | None) -> Sent:
     reply = tool.reply(arguments, allow_paths=allow_paths, budget_s=budget_s)
-    return Sent(text=reply.text, body=reply.as_json())
+    return Sent(reply.text, reply.as_json(), reply.whole)

@@ -12,9 +12,11 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from advisor.errors import AdvisorError
+from advisor.versions import versions
 from tools import find_tool
 from tools.log import log_json
 from tools.request_id import begin_request
+from tools.work.kept import digest
 
 if TYPE_CHECKING:
     from typing import TextIO
@@ -26,7 +28,7 @@ def main() -> None:
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
     log_json()
     _warm()
-    _say(replies, {"ready": True})
+    _say(replies, {"edition": digest(json.dumps(versions(), sort_keys=True))})
     for line in sys.stdin:
         _say(replies, answer(json.loads(line)))
 
@@ -37,7 +39,7 @@ def answer(call: dict[str, Any]) -> dict[str, Any]:
     try:
         tool, allow_paths = find_tool(call["tool"]), call["allow_paths"]
         reply = tool.reply(call["arguments"], allow_paths=allow_paths, budget_s=call["budget_s"])
-        return {"text": reply.text, "body": reply.as_json()}
+        return {"text": reply.text, "body": reply.as_json(), "whole": reply.whole}
     except AdvisorError as error:
         return {"error": error.as_dict()}
 
