@@ -1,6 +1,6 @@
 """`python -m tests.peers [PART ...]`: others' suites, a fuzz and a load against a real server; writes docs/peers.md.
 
-Parts: conformance, schemathesis, fuzz, load; all when none is named, and then the page is rewritten.
+Parts: conformance, clients, schemathesis, fuzz, load; all when none is named, and then the page is rewritten.
 """
 
 import os
@@ -12,6 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from advisor import __version__
+from tests.peers.clients import clients
 from tests.peers.fuzz import fuzz
 from tests.peers.load import load
 from tests.peers.running import ROOT, Running, server
@@ -22,6 +23,7 @@ FIGURES = re.compile(r"(?<=<!-- figures -->\n).*(?=<!-- /figures -->)", re.DOTAL
 FOLDER = ROOT / "build" / "peers"
 PARTS: dict[str, Callable[[Running, Path], dict[str, str]]] = {
     "conformance": conformance,
+    "clients": clients,
     "schemathesis": lambda running, folder: schemathesis(running, folder, 200),
     "fuzz": lambda running, _: fuzz(running, 10_000),
     "load": lambda running, folder: load(running, folder, 20.0),

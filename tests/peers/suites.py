@@ -18,12 +18,12 @@ EXPECTED = Path(__file__).parent / "conformance.yaml"
 SETTINGS = '[checks]\npositive_data_acceptance.expected-statuses = ["2xx", "422"]\n'
 
 
-def environment(folder: Path, package: str) -> Path:
-    """The commands of an environment that holds a package; made when it is not there."""
+def environment(folder: Path, *packages: str) -> Path:
+    """The commands of an environment that holds packages; made when it is not there."""
     commands = folder / ("Scripts" if sys.platform == "win32" else "bin")
     if not commands.exists():
         venv.create(folder, with_pip=True)
-        subprocess.run([commands / "python", "-m", "pip", "install", "-q", package], check=True)
+        subprocess.run([commands / "python", "-m", "pip", "install", "-q", *packages], check=True)
     return commands
 
 
