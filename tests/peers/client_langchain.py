@@ -1,6 +1,6 @@
 """A scripted model in a LangChain agent (SDK 1.x): `python client_langchain.py URL SERVER-COMMAND ...`.
 
-Runs in an environment of its own and prints one line of JSON a transport: which tools the model saw, which calls it made.
+Runs in an environment of its own; prints a line of JSON a transport: the tools the model saw, the calls it made.
 """
 
 import asyncio
@@ -13,6 +13,7 @@ from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, ToolMessage
 from langchain_core.outputs import ChatGeneration, ChatResult
 from langchain_mcp_adapters.client import MultiServerMCPClient
+from pydantic import Field
 
 TOO_LONG = {"model": "llama-3-8b", "hardware": "1x8 H100-80GB", "framework": "fsdp2", "sequence_length": "32k"}
 
@@ -20,8 +21,8 @@ TOO_LONG = {"model": "llama-3-8b", "hardware": "1x8 H100-80GB", "framework": "fs
 class Script(BaseChatModel):
     """Misspells an argument, mends the call as the refusal says, and does what the answer offers next."""
 
-    tools: list = []
-    called: list = []
+    tools: list = Field(default_factory=list)
+    called: list = Field(default_factory=list)
 
     @property
     def _llm_type(self):
@@ -57,7 +58,6 @@ def said(message):
 
 async def talk(name, connection):
     client, script = MultiServerMCPClient({name: connection}), Script()
-    script.tools, script.called = [], []
     tools = await client.get_tools()
     for tool in tools:
         tool.handle_tool_error = True
@@ -79,4 +79,5 @@ async def main(url, *command):
         print(json.dumps(about | await talk(name, connection)), flush=True)
 
 
-asyncio.run(main(*sys.argv[1:]))
+if __name__ == "__main__":
+    asyncio.run(main(*sys.argv[1:]))

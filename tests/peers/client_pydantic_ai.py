@@ -1,6 +1,6 @@
 """A scripted model in a pydantic-ai agent (SDK 2.x): `python client_pydantic_ai.py URL SERVER-COMMAND ...`.
 
-Runs in an environment of its own and prints one line of JSON a transport: which tools the model saw, which calls it made.
+Runs in an environment of its own; prints a line of JSON a transport: the tools the model saw, the calls it made.
 """
 
 import asyncio
@@ -58,4 +58,5 @@ async def main(url, *command):
         print(json.dumps(said | await talk(transport)), flush=True)
 
 
-asyncio.run(main(*sys.argv[1:]))
+if __name__ == "__main__":
+    asyncio.run(main(*sys.argv[1:]))
