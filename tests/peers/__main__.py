@@ -1,6 +1,6 @@
 """`python -m tests.peers [PART ...]`: others' suites, a fuzz and a load against a real server; writes docs/peers.md.
 
-Parts: conformance, clients, schemathesis, fuzz, load; all when none is named, and then the page is rewritten.
+Parts: conformance, clients, schemathesis, fuzz, load, soak; all when none is named, and then the page is rewritten.
 """
 
 import os
@@ -14,7 +14,7 @@ from pathlib import Path
 from advisor import __version__
 from tests.peers.clients import clients
 from tests.peers.fuzz import fuzz
-from tests.peers.load import load
+from tests.peers.load import load, soak
 from tests.peers.running import ROOT, Running, server
 from tests.peers.suites import conformance, schemathesis
 
@@ -27,6 +27,7 @@ PARTS: dict[str, Callable[[Running, Path], dict[str, str]]] = {
     "schemathesis": lambda running, folder: schemathesis(running, folder, 200),
     "fuzz": lambda running, _: fuzz(running, 10_000),
     "load": lambda running, folder: load(running, folder, 20.0),
+    "soak": lambda running, _: soak(running),
 }
 
 

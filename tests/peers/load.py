@@ -1,5 +1,6 @@
-"""Many clients at once: latency, throughput beside a route that answers from memory, and a worker killed meanwhile."""
+"""Many clients at once: latency, throughput beside a route that answers from memory, a worker killed, memory."""
 
+import itertools
 import os
 import signal
 import statistics
@@ -7,14 +8,17 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 from tests.peers.running import Running, post, wait_until_ready
 
 CLIENTS = 32
 PATH = "/v1/estimate-memory"
 CASE = {"model": "llama-3-8b", "hardware": "1x8 H100-80GB", "framework": "fsdp2"}
+EARLY, LATE = 5_000, 50_000
 #: The bar: FastAPI alone, which returns the same answer from memory.
 BAR = """
 import sys, uvicorn
@@ -30,14 +34,23 @@ async def readyz():
 uvicorn.run(app, port=int(sys.argv[2]), log_level="warning")
 """
 
+#: Whether a client asks on, asked before each of its calls.
+AskOn = Callable[[], bool]
 
-def client(running: Running, until: float) -> tuple[list[float], int]:
+
+def distinct() -> Iterator[dict[str, Any]]:
+    """Cases of which no two are alike, so that no answer can come from memory."""
+    return map(lambda more: CASE | {"sequence_length": 1024 + more}, itertools.count())  # noqa: C417 - threads share it
+
+
+def client(running: Running, cases: Iterator[dict[str, Any]], ask_on: AskOn) -> tuple[list[float], int]:
     """Seconds of each answered call, and how many were not answered."""
     connection, spent, failed = running.connection(), [], 0
-    while time.monotonic() < until:
+    while ask_on():
+        case = next(cases)
         start = time.perf_counter()
         try:
-            status, _ = post(connection, PATH, CASE, {})
+            status, _ = post(connection, PATH, case, {})
         except OSError:
             connection, status = running.connection(), 0
         if status == 200:
@@ -47,32 +60,67 @@ def client(running: Running, until: float) -> tuple[list[float], int]:
     return spent, failed
 
 
-def loaded(running: Running, seconds: float) -> tuple[list[float], int]:
-    until = time.monotonic() + seconds
+def asked(running: Running, cases: Iterator[dict[str, Any]], ask_on: AskOn) -> tuple[list[float], int]:
+    """The same of all clients together, the quickest call first."""
     with ThreadPoolExecutor(CLIENTS) as threads:
-        parts = list(threads.map(lambda _: client(running, until), range(CLIENTS)))
+        parts = list(threads.map(lambda _: client(running, cases, ask_on), range(CLIENTS)))
     return sorted(each for spent, _ in parts for each in spent), sum(failed for _, failed in parts)
+
+
+def for_seconds(running: Running, cases: Iterator[dict[str, Any]], seconds: float) -> tuple[list[float], int]:
+    until = time.monotonic() + seconds
+    return asked(running, cases, lambda: time.monotonic() < until)
 
 
 def load(running: Running, folder: Path, seconds: float) -> dict[str, str]:
     """Figures of a steady load, of one with a worker killed in the middle, and of the bar."""
-    before = running.resident_mib()
-    spent, failed = loaded(running, seconds)
+    steady, failed = for_seconds(running, distinct(), seconds)
     assert not failed, f"{failed} calls failed"
-    victim = running.workers()[0]
-    killer = threading.Timer(seconds / 3, os.kill, (victim, signal.SIGKILL))
-    killer.start()
-    during, lost = loaded(running, seconds)
-    ratio = len(spent) / len(bar(running, folder, seconds))
-    p50, p99 = statistics.median(spent), spent[int(len(spent) * 0.99)]
+    repeated, failed = for_seconds(running, itertools.repeat(CASE), seconds)
+    assert not failed, f"{failed} calls failed"
+    limit = len(bar(running, folder, seconds))
     return {
-        f"load, {CLIENTS} clients, 2 workers": f"{len(spent) / seconds:,.0f} estimates/s, p50 {p50 * 1e3:.0f} ms, "
-        f"p99 {p99 * 1e3:.0f} ms ({p99 / p50:.1f} times p50), no failure in {len(spent):,}",
-        "the same beside FastAPI answering from memory": f"{ratio:.2f} of its requests/s",
-        "a worker killed under that load": f"{lost} of {len(during) + lost:,} calls failed; replaced: "
-        f"{victim not in running.workers() and len(running.workers()) == 2}",
-        "memory of a worker": f"{before} MiB before the load, {running.resident_mib()} MiB after",
+        f"load, {CLIENTS} clients, 2 workers, no two calls alike": rates(steady, seconds),
+        "the same, all calls alike": rates(repeated, seconds),
+        "beside FastAPI answering from memory": f"{len(repeated) / limit:.2f} of its {limit / seconds:,.0f} requests/s "
+        f"when all calls are alike, {len(steady) / limit:.2f} when no two are",
+        "a worker killed under that load": killed(running, seconds),
     }
+
+
+def rates(spent: list[float], seconds: float) -> str:
+    p50, p99 = statistics.median(spent), spent[int(len(spent) * 0.99)]
+    return (
+        f"{len(spent) / seconds:,.0f} estimates/s, p50 {p50 * 1e3:.0f} ms, p99 {p99 * 1e3:.0f} ms "
+        f"({p99 / p50:.1f} times p50), no failure in {len(spent):,}"
+    )
+
+
+def killed(running: Running, seconds: float) -> str:
+    victim = running.workers()[0]
+    threading.Timer(seconds / 3, os.kill, (victim, signal.SIGKILL)).start()
+    during, lost = for_seconds(running, distinct(), seconds)
+    replaced = victim not in running.workers() and len(running.workers()) == 2
+    return f"{lost} of {len(during) + lost:,} calls failed; replaced: {replaced}"
+
+
+def soak(running: Running) -> dict[str, str]:
+    """Memory of a worker early and late in a long run of calls, no two alike."""
+    cases = distinct()
+    early = resident_after(running, cases, EARLY)
+    late = resident_after(running, cases, LATE - EARLY)
+    ratio = late / early
+    return {
+        "memory of a worker": f"{early} MiB after {EARLY:,} calls, {late} MiB after {LATE:,}: {ratio:.2f} times",
+        "memory of the server": f"{running.listening_mib()} MiB after {LATE:,} calls, answers kept included",
+    }
+
+
+def resident_after(running: Running, cases: Iterator[dict[str, Any]], calls: int) -> int:
+    left = itertools.count(calls, -1)
+    _, failed = asked(running, cases, lambda: next(left) > 0)
+    assert not failed, f"{failed} calls failed"
+    return running.resident_mib()
 
 
 def bar(running: Running, folder: Path, seconds: float) -> list[float]:
@@ -85,6 +133,6 @@ def bar(running: Running, folder: Path, seconds: float) -> list[float]:
         other = Running(port, process, running.log)
         try:
             wait_until_ready(other)
-            return loaded(other, seconds)[0]
+            return for_seconds(other, itertools.repeat(CASE), seconds)[0]
         finally:
             process.terminate()

@@ -49,9 +49,16 @@ class Running:
 
     def resident_mib(self) -> int:
         """Resident memory of the largest worker."""
-        pids = ",".join(map(str, self.workers()))
-        listed = subprocess.run(["ps", "-o", "rss=", "-p", pids], capture_output=True, text=True, check=True)
-        return max(map(int, listed.stdout.split())) // 1024
+        return max(map(resident_mib, self.workers()))
+
+    def listening_mib(self) -> int:
+        """Resident memory of the process that listens."""
+        return resident_mib(self.process.pid)
+
+
+def resident_mib(pid: int) -> int:
+    listed = subprocess.run(["ps", "-o", "rss=", "-p", str(pid)], capture_output=True, text=True, check=True)
+    return int(listed.stdout) // 1024
 
 
 @contextmanager
