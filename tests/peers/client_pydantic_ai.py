@@ -43,7 +43,7 @@ class Script:
 
 
 async def talk(transport):
-    script, toolset = Script(), MCPToolset(transport)
+    script, toolset = Script(), MCPToolset(transport, init_timeout=60)
     async with toolset:
         resources = [str(resource.uri) for resource in await toolset.list_resources()]
         text = await toolset.read_resource(resources[0])

@@ -48,7 +48,7 @@ def agent(running: Running, folder: Path, name: str, packages: tuple[str, ...]) 
 
 
 def inspector(running: Running, folder: Path) -> dict[str, str]:
-    """The Inspector's command line: a list, a call, a refusal, a resource, a prompt; over HTTP in both eras, and stdio."""
+    """The Inspector: a list, a call, a refusal, a resource, a prompt; over HTTP in both eras, and over stdio."""
     npm = shutil.which("npm")
     if npm is None:
         return {"Inspector": "not run: it is fetched with npm, which is not installed"}
