@@ -198,16 +198,25 @@ def _best(case: Case, rows: Rows, ladder: Ladder) -> Pick | None:
 
     if not rows.fitting:
         return None
-    band = 0.0 if case.policy.objective == "throughput" else _tie_band(case, ladder)
-    near = np.flatnonzero(rows.fits & (rows.cost <= rows.cost[rows.fits].min() * (1 + band)))
+    near = np.flatnonzero(rows.fits & (rows.cost <= rows.cost[rows.fits].min() * (1 + tie_band(case))))
     names = FactsOf(case, rows.columns.take(near))
-    simplicity = [np.broadcast_to(expression.read(rule.smaller)(names), len(near)) for rule in ladder.preferences]
-    first = np.lexsort([rows.cost[near], *reversed(simplicity)])[0]
+    keys = [np.broadcast_to(expression.read(rule.smaller)(names), len(near)) for rule in ladder.preferences]
+    first = np.lexsort([rows.cost[near], *reversed(keys)])[0]
     return pick(case, rows, int(near[first]))
 
 
-def _tie_band(case: Case, ladder: Ladder) -> float:
-    return ladder.tie_band.moe if case.model.experts else ladder.tie_band.dense
+def tie_band(case: Case) -> float:
+    """The share by which costs may differ and count as equal: the law's, and nothing when speed alone is asked for."""
+    band = law().ladder.tie_band
+    if case.policy.objective == "throughput":
+        return 0.0
+    return band.moe if case.model.experts else band.dense
+
+
+def simplicity(case: Case) -> tuple[float, ...]:
+    """What the ladder's preferences make of a case's layout, the first that differs decides; smaller is simpler."""
+    names = FactsOf(case, case.layout)
+    return tuple(float(expression.read(rule.smaller)(names)) for rule in law().ladder.preferences)
 
 
 def _cheapest(case: Case, rows: Rows) -> Pick:

@@ -9,7 +9,7 @@ from advisor.constraints.rulebook import law
 from advisor.errors import AdvisorError
 from advisor.resolve import resolve
 from advisor.search.batch import with_batch
-from advisor.search.choose import Found, search
+from advisor.search.choose import Found, search, simplicity, tie_band
 from advisor.types.case import Assumption, Layout
 
 if TYPE_CHECKING:
@@ -19,7 +19,9 @@ if TYPE_CHECKING:
 
 #: What is compared when nobody names a framework, on one GPU and on several.
 ONE_GPU = ("single", "deepspeed")
-SEVERAL_GPUS = ("megatron", "fsdp2")
+SEVERAL_GPUS = ("megatron", "megatron_fsdp", "fsdp2")
+#: Beside Megatron itself its sharded form is looked at where it differs: it divides more, and without a pipeline.
+WITHOUT_PIPELINE = ("megatron_fsdp",)
 #: NVMe offload exists nowhere else.
 NVME = ("deepspeed",)
 
@@ -48,7 +50,7 @@ def compare(arguments: CaseArguments, *, allow_paths: bool, on_the_gpus: bool = 
         raise errors[0]
     if arguments.framework is None and arguments.nvme_gib and not (on_the_gpus or any(one.winner for one in found)):
         found += [search_framework(arguments, framework, allow_paths=allow_paths) for framework in NVME]
-    return _guarded(sorted(found, key=_order))
+    return _guarded(_simplest_first(sorted(found, key=_order)))
 
 
 def frameworks(arguments: CaseArguments, *, allow_paths: bool) -> Sequence[str]:
@@ -72,6 +74,8 @@ def search_framework(
     # A global batch need not divide plain data parallelism: the search looks for layouts that it does divide.
     asked = arguments.model_copy(update={"framework": framework, "global_batch": None})
     case = resolve(asked, allow_paths=allow_paths)
+    if framework in WITHOUT_PIPELINE and arguments.framework is None:
+        case = case.model_copy(update={"free": case.free - {"pipeline_parallel"}})
     if arguments.global_batch:
         training = case.training.model_copy(update={"global_batch": arguments.global_batch})
         given = Assumption(argument="global_batch", value=arguments.global_batch, origin="given")
@@ -87,6 +91,16 @@ def search_framework(
     return found
 
 
+def _simplest_first(found: list[Found]) -> list[Found]:
+    """Frameworks whose best cost as good as the same stand in the order of the ladder's preferences."""
+    first = found[0].winner
+    if first is None:
+        return found
+    most = first.cost * (1 + tie_band(found[0].case))
+    near = [one for one in found if one.winner and one.winner.rung == first.rung and one.winner.cost <= most]
+    return [*sorted(near, key=lambda one: simplicity(one.case)), *found[len(near) :]]
+
+
 def _guarded(found: list[Found]) -> list[Found]:
     """The ladder's one exception, between frameworks: a rung is left when the next one's best is that much cheaper."""
     rungs, first = law().ladder.rungs, found[0]
@@ -100,9 +114,10 @@ def _guarded(found: list[Found]) -> list[Found]:
 
 
 def _order(found: Found) -> tuple[Any, ...]:
-    """What fits before what does not; the higher rung, the lower cost, the smaller need."""
+    """What fits before what does not; the higher rung unless speed alone counts, the lower cost, the smaller need."""
     rungs = [rung.id for rung in law().ladder.rungs]
     if found.winner is None:
         need = found.closest.reserved_bytes if found.closest else 0
         return (1, len(rungs), 0.0, need)
-    return (0, rungs.index(found.winner.rung), found.winner.cost, found.winner.reserved_bytes)
+    rung = 0 if found.case.policy.objective == "throughput" else rungs.index(found.winner.rung)
+    return (0, rung, found.winner.cost, found.winner.reserved_bytes)
