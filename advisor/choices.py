@@ -30,6 +30,7 @@ def choices(case: Case, *, masked: bool = False) -> dict[str, str]:
         "implementation": training.implementation,
         "residual_dropout": "on" if model.residual_dropout else "off",
         "attention": model.attention.kind,
+        "context": case.layout.context_parallel_kind,
         "kernel": "sdpa_masked" if masked and training.attention == "sdpa" else training.attention,
         "qkv": _qkv(case),
         "kv": "expanded" if expands_key_value_heads(case) or (masked and training.attention == "sdpa") else "grouped",

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from advisor.types.case import TILED
+
 FORWARD, LOSS, HEAD = "forward", "loss", "head"
 LAST_FFN, LAST_ATTENTION = "backward_last_ffn", "backward_last_attention"
 FIRST_FFN, FIRST_ATTENTION = "backward_first_ffn", "backward_first_attention"
@@ -46,7 +48,7 @@ GRADIENT_SHARDS = (
     "gradients.layers", "gradients.experts", "gradients.head", "gradients.embedding", "adapters.gradients",
 )  # fmt: skip
 LAYER_SLOTS = ("norms.kept", "residual.masks", *ATTENTION_SLOTS, *FEED_FORWARD_SLOTS)
-WORKING_SLOTS = ("working.ffn", "working.attention")
+WORKING_SLOTS = ("working.ffn", "working.attention", "working.context")
 CHECKPOINT_SLOTS = ("checkpoint.input", "checkpoint.selected")
 
 #: Slots that a recompute module drops from what a layer keeps, by Megatron's names of the modules.
@@ -59,4 +61,5 @@ MODULE_SLOTS: Mapping[str, tuple[str, ...]] = {
     "mlp": ("ffn.up", "ffn.activation"),
     "moe": ("moe.router", "moe.dispatched", "moe.up", "moe.activation", "moe.combined", "moe.shared"),
     "shared_experts": ("moe.shared",),
+    TILED: ("ffn.up", "ffn.activation"),
 }

@@ -19,6 +19,7 @@ from advisor.phases import (
     FIRST_ATTENTION,
     FIRST_FFN,
     FORWARD,
+    GRADIENT_SHARDS,
     HEAD,
     HOST,
     LAST_ATTENTION,
@@ -96,13 +97,20 @@ def always_present(slots: Iterable[str]) -> Mapping[str, Presence]:
 
 
 def _gradient_presence(place: Place) -> dict[str, Presence]:
-    """Gradients appear from the head down to the embedding, and stay where they accumulate or have a buffer.
+    """Gradients appear from the head down to the embedding, and stay where they accumulate; in a buffer they always are.
 
     Sharded weights' outer unit (head and embedding) is reduced last: until then its gradients count under ``gather``.
     """
     if place.case.training.optimizer.in_backward:
         return _stepped_at_once(place)
     stay = 1 - _gradients_leave(place)
+    passing: dict[str, Presence] = {
+        "gradients.arriving": dict.fromkeys((HEAD, EMBEDDING), 1),
+        "gradients.tied_sum": {EMBEDDING: stay * place.is_first * place.is_last},
+    }
+    if keeps_main_gradient(place.case):
+        resident = dict.fromkeys(PHASES, stay)
+        return dict.fromkeys(GRADIENT_SHARDS, resident) | passing
     before = stay * _gradients_before(place)
     early = dict.fromkeys(UP_TO_LAST, before)
     gathers = _gathers(place)
@@ -118,15 +126,12 @@ def _gradient_presence(place: Place) -> dict[str, Presence]:
         "adapters.gradients": layers,
         "gradients.head": head,
         "gradients.embedding": embedding,
-        "gradients.arriving": dict.fromkeys((HEAD, EMBEDDING), 1),
-        "gradients.tied_sum": {EMBEDDING: stay * place.is_first * place.is_last},
+        **passing,
     }
 
 
 def _gradients_before(place: Place) -> Number:
-    """1 where gradients rest on the rank before its last backward pass: in a buffer, or accumulated and divided."""
-    if keeps_main_gradient(place.case):
-        return 1
+    """1 where accumulated gradients rest on the rank, divided, before its last backward pass."""
     return (1 - _reduces_at_last(place)) * choose(place.micro_batches > 1, 1, 0)
 
 
@@ -254,7 +259,7 @@ def layer_presence(place: Place, sums: tuple[int, ...]) -> Mapping[str, Presence
             LAST_ATTENTION: at_last - freed * last,
             FIRST_FFN: at_first,
             FIRST_ATTENTION: at_first - freed * first,
-            HOST: (made - held) * kept,
+            HOST: 0 if held is made else (made - held) * kept,
         }
 
     presence: dict[str, Presence] = {}
@@ -264,7 +269,7 @@ def layer_presence(place: Place, sums: tuple[int, ...]) -> Mapping[str, Presence
             variants[kept, freed] = alive(under_own_policy(place, kept), freed)
         presence[slot] = variants[kept, freed]
     presence["working.ffn"] = {LAST_FFN: last, FIRST_FFN: first}
-    presence["working.attention"] = {LAST_ATTENTION: last, FIRST_ATTENTION: first}
+    presence["working.attention"] = presence["working.context"] = {LAST_ATTENTION: last, FIRST_ATTENTION: first}
     return presence
 
 
@@ -290,5 +295,5 @@ def checkpoint_presence(place: Place) -> Presence:
     checkpoints = rounded_up(recomputed, segment_layers(place))
     made = whole_number(place.in_flight * checkpoints) + place.predictors * choose(recomputed == place.layers, 1, 0)
     on_gpu = _on_gpu(place, made)
-    held = dict.fromkeys(UP_TO_LAST, on_gpu) | {HOST: made - on_gpu}
+    held = dict.fromkeys(UP_TO_LAST, on_gpu) | {HOST: 0 if on_gpu is made else made - on_gpu}
     return held | dict.fromkeys((FIRST_FFN, FIRST_ATTENTION), choose(checkpoints > 0, 1, 0))

@@ -8,7 +8,7 @@ from functools import cache
 from advisor.columnwise import Number, at_most, choose, pick
 from advisor.phases import MODULE_SLOTS
 from advisor.placement import Place
-from advisor.types.case import Case
+from advisor.types.case import TILED, Case
 from advisor.types.columns import RECOMPUTE_POLICIES
 
 #: What is made again at little cost. A flash kernel makes its scores again by itself; those that others keep, join.
@@ -89,4 +89,6 @@ def dropped_slots(policy: str, modules: tuple[str, ...], keeps_scores: bool) -> 
     chosen = modules if policy == "modules" else POLICY_MODULES.get(policy, ())
     if policy == "near_free" and keeps_scores:
         chosen = (*chosen, "core_attn")
+    if TILED in modules:
+        chosen = (*chosen, TILED)
     return frozenset(slot for module in chosen for slot in MODULE_SLOTS[module])

@@ -13,6 +13,7 @@ from advisor.placement import MEGATRON, Place
 from advisor.profiles import ROWS as ARTICLE_ROWS
 from advisor.rates import ROWS
 from advisor.releases import logits_path
+from advisor.types.case import TILED
 from advisor.widths import FP32, adapters_differ
 from advisor.widths import ROWS as WIDTH_ROWS
 
@@ -32,11 +33,25 @@ def _kept_norm_inputs(place: Place) -> int:
     return _norm_inputs(place) - (1 if place.group.entry else 0)
 
 
-def _copies_output(place: Place) -> int:
-    """Modules that rebuild q by concatenation copy the output into rows; fp8 keeps the projection's own input."""
+def _copies_output(place: Place) -> Number:
+    """The projection reads a copy: rows of a q rebuilt by concatenation, fp8, or the sequence's part after Ulysses."""
     training, recipe = place.case.training, place.case.training.recipe
     concatenated = place.model.attention.query_concat and training.implementation == "reference"
-    return _flag(concatenated or (recipe.matrix_input_bytes > 0 and not recipe.attention_output_bytes))
+    if concatenated or (recipe.matrix_input_bytes > 0 and not recipe.attention_output_bytes):
+        return 1
+    return choose(place.layout.context_parallel > 1, 1, 0) if _exchanges_heads(place) else 0
+
+
+def _exchanges_heads(place: Place) -> bool:
+    return place.case.layout.context_parallel_kind == "ulysses"
+
+
+def _kept_key_value_heads(place: Place) -> Number:
+    """Ulysses gives each rank whole heads, so a key/value head goes to every rank that has one of its queries."""
+    heads = place.model.attention.kv_heads
+    if not _exchanges_heads(place):
+        return heads
+    return at_least(heads, place.layout.context_parallel * place.layout.tensor_parallel)
 
 
 def _flag(condition: bool) -> int:
@@ -91,6 +106,13 @@ def _norm_inputs(place: Place) -> int:
     return 1 if place.model.parallel_residual else place.model.norms_per_layer
 
 
+def _tile(place: Place) -> Number:
+    """ALST's tiles: ceil(tokens / hidden size) of them."""
+    if TILED not in place.case.layout.recompute_modules:
+        return place.tokens
+    return at_most(place.tokens, place.model.hidden * place.layout.micro_batch)
+
+
 def _imbalance(place: Place) -> Number:
     training = place.case.training
     if training.moe_capacity_factor:
@@ -118,6 +140,7 @@ _SYMBOLS = (
     Symbol("h", "hidden size", "1", lambda p: p.model.hidden),
     Symbol("a", "query heads", "1", lambda p: p.model.attention.heads),
     Symbol("g", "key/value heads", "1", lambda p: p.model.attention.kv_heads),
+    Symbol("g_k", "key/value heads that ranks keep: repeated under Ulysses where there are fewer than ranks", "1", _kept_key_value_heads),
     Symbol("d", "width of a query head", "1", lambda p: p.model.attention.head_dim),
     Symbol("d_v", "width of a value head", "1", lambda p: p.model.attention.v_head_dim),
     Symbol("d_r", "rotary part of an MLA head", "1", lambda p: p.model.attention.qk_rope_head_dim),
@@ -136,6 +159,7 @@ _SYMBOLS = (
     Symbol("s", "tokens in a sequence", "1", lambda p: p.case.training.sequence_length),
     Symbol("b", "sequences in a micro-batch", "1", lambda p: p.layout.micro_batch),
     Symbol("T", "tokens of a micro-batch on one rank: s · b / cp", "1", lambda p: p.tokens),
+    Symbol("T_f", "tokens a feed-forward works on at once: T, or a tile of as many as the hidden size from each sequence", "1", _tile),
     Symbol("i_e", "busiest expert rank over the mean", "1", _imbalance),
     Symbol("n_t", "tokens a chunk of the loss holds", "1", lambda p: _chunk(p)),
     # who shares
@@ -192,6 +216,7 @@ _SYMBOLS = (
     Symbol("n_l", "adapters in a layer", "1", lambda p: len(p.case.training.lora_targets) if p.adapters else 0),
     Symbol("r", "adapter rank", "1", lambda p: p.case.training.lora_rank),
     Symbol("u_x", "1 when the attention output is copied for its projection", "1", _copies_output),
+    Symbol("x_c", "1 with context parallel", "1", lambda p: choose(p.layout.context_parallel > 1, 1, 0)),
     Symbol("u_c", "1 when attention logits are soft-capped", "1", lambda p: _flag(p.model.attention.logit_softcap)),
     Symbol("u_32", "1 when eager softmax is kept in fp32 beside its copy", "1", lambda p: _flag(p.model.attention.softmax_fp32 and p.case.training.recipe.activation_bytes < FP32)),
     Symbol("u_a", "1 with attention dropout", "1", lambda p: _flag(p.model.attention.dropout > 0)),

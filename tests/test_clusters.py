@@ -345,3 +345,39 @@ def test_the_bf16_optimizer_keeps_gradients_in_both_widths_until_a_stage_divides
     job = {"model": "llama-3-8b", "hardware": "1x8 H100-80GB", "framework": "deepspeed", "gradient_dtype": "fp32"}
     one, two = (amounts(breakdown(**job, zero_stage=stage).binding)["gradients.layers"] for stage in (1, 2))
     assert one * 4 == pytest.approx(two * 8 * 6)
+
+
+# --- long sequences ---------------------------------------------------------------------------------------------------
+
+LONG = {
+    "model": "llama-3-70b", "hardware": "8x8 H100-80GB", "framework": "deepspeed", "context_parallel": 64,
+    "sequence_length": "10M", "recompute": "full", "loss": "fused", "offload_optimizer": "cpu",
+    "offload_activations": "cpu", "zero_stage": 3,
+}  # fmt: skip
+
+
+def test_ulysses_gives_every_rank_whole_heads_so_eight_key_value_heads_are_repeated_on_64_ranks():
+    ulysses = breakdown(**LONG).binding
+    model, tokens = ulysses.place.model.attention, ulysses.place.tokens
+    assert amounts(ulysses)["attention.qkv"] == tokens * (64 + 64 + 64) * model.head_dim * 2
+    assert amounts(ulysses)["attention.output_copy"] == amounts(ulysses)["attention.output"]
+
+
+@pytest.mark.parametrize(("kind", "blocks"), [("ring", 2), ("all_gather", 8)])
+def test_the_backward_pass_holds_keys_values_and_their_gradients_of_a_rings_two_blocks_or_of_the_whole_sequence(
+    kind, blocks
+):
+    job = LLAMA_70B | {"hardware": "16x8 H100-80GB"}
+    stage = breakdown(**job, context_parallel=8, context_parallel_kind=kind).binding
+    block = stage.place.tokens * 8 * 128 * 2 // 4  # keys of one rank's tokens
+    assert at(stage, "working.context", phases.LAST_ATTENTION) == blocks * 4 * block
+    assert amounts(breakdown(**LLAMA_70B).binding)["working.context"] == 0
+
+
+def test_a_tiled_feed_forward_holds_one_tile_whatever_else_is_recomputed():
+    whole, tiled = (breakdown(**LONG | change).binding for change in ({}, {"recompute_modules": ["tiled_mlp"]}))
+    model = tiled.place.model
+    assert amounts(tiled)["ffn.up"] == 2 * model.hidden * model.ffn.hidden * 2
+    assert amounts(whole)["ffn.up"] == amounts(tiled)["ffn.up"] * whole.place.tokens / model.hidden
+    kept = breakdown(**LONG | {"recompute": "modules", "recompute_modules": ["tiled_mlp"]}).binding
+    assert at(kept, "ffn.up", phases.FORWARD) == 0

@@ -7,7 +7,7 @@ from typing import get_args
 import numpy as np
 import pytest
 
-from advisor import estimate, phases, presence
+from advisor import estimate, phases, presence, symbols
 from advisor.judge import judge
 from advisor.placement import Place
 from advisor.symbols import GLOSSARY, Values
@@ -23,6 +23,10 @@ def test_substituted_text_evaluates_to_the_bytes_shown(kind):
     for stage in estimate.estimate(case(**KINDS[kind])).stages[:2]:
         for line in stage.lines:
             assert round(evaluate(line.term.substituted(line.values))) == pytest.approx(line.amount, abs=1, rel=1e-9)
+
+
+def test_no_two_symbols_share_a_letter():
+    assert len(symbols._ALL) == len(GLOSSARY)
 
 
 @pytest.mark.parametrize("term", TERMS, ids=lambda term: term.name)
@@ -88,6 +92,7 @@ CHOICES = {
     "implementation": get_args(arguments.Implementation),
     "residual_dropout": ("off", "on"),
     "attention": ("gqa", "mla"),
+    "context": get_args(arguments.ContextKind),
     "kernel": get_args(arguments.AttentionKernel),
     "qkv": ("separate", "fused", "fused_rotated"),
     "heads": ("equal", "grouped"),

@@ -9,7 +9,7 @@ from advisor.errors import AdvisorError
 from advisor.methods import ADAPTER_METHODS
 from advisor.types.architecture import ModelArchitecture
 from advisor.types.arguments import CaseArguments
-from advisor.types.case import Layout, Training
+from advisor.types.case import TILED, Layout, Training
 
 _ADAPTER_ARGUMENTS = ("lora_rank", "lora_targets", "lora_dtype", "lora_dropout", "lora_modules_to_save")
 
@@ -75,7 +75,8 @@ def _refuse_idle_trainable(arguments: CaseArguments) -> None:
 def _refuse_other_recompute(arguments: CaseArguments) -> None:
     policy = recompute_named(arguments)
     for name, (own, nothing) in _RECOMPUTE_ARGUMENTS.items():
-        if (getattr(arguments, name) or nothing) != nothing and policy != own:
+        given = getattr(arguments, name) or nothing
+        if given not in (nothing, (TILED,)) and policy != own:
             detail = f"{name} counts only with recompute={own}, not with recompute={policy}; leave one of the two out"
             raise AdvisorError("conflicting_arguments", detail, pointer=f"/{name}", suggestions=[own])
     if policy == "every_k" and arguments.recompute_every is None:
@@ -105,4 +106,4 @@ def _absent_modules(model: ModelArchitecture) -> set[str]:
     """Names of recompute modules that no layer of the model has."""
     absent = {"moe", "moe_act", "shared_experts"} if model.experts is None else set()
     absent |= {"mla_up_proj"} if model.attention.kind != "mla" else set()
-    return absent | ({"mlp", "activation"} if len(model.moe_layers) == model.layers else set())
+    return absent | ({"mlp", "activation", TILED} if len(model.moe_layers) == model.layers else set())

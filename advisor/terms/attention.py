@@ -15,9 +15,9 @@ def attention_input(T, h, w_u, c_q, u_q, t_s):
 
 
 @term("attention.qkv", source="flash-attention-2-2023 §3", attention="gqa", kv="grouped", qkv="separate")
-def qkv_flash(T, a, g, d, d_v, w, tp):
+def qkv_flash(T, a, g_k, d, d_v, w, tp):
     """Rotated q and k, and v; key/value heads are not expanded."""
-    return T * (a * d + g * d + g * d_v) * w / tp
+    return T * (a * d + g_k * d + g_k * d_v) * w / tp
 
 
 @term("attention.qkv", source="flash-attention-2-2023 §3", attention="gqa", kv="grouped", qkv="fused_rotated")

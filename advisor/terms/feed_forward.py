@@ -12,45 +12,45 @@ def ffn_input(T, h, w_u, c_g, u_g, t_s):
 
 
 @term("ffn.up", source="transformers-code LlamaMLP", ffn_kind="dense", ffn="gated")
-def ffn_gate_up(T, f, w_z, tp):
+def ffn_gate_up(T_f, f, w_z, tp):
     """Outputs of gate and up."""
-    return 2 * T * f * w_z / tp
+    return 2 * T_f * f * w_z / tp
 
 
 @term("ffn.up", source="korthikanti-2022 §4.1", ffn_kind="dense", ffn=("plain", "plain_unfused"))
-def ffn_up(T, f, w, tp):
+def ffn_up(T_f, f, w, tp):
     """The activation function's input."""
-    return T * f * w / tp
+    return T_f * f * w / tp
 
 
 @term("ffn.activation", source="transformers-code LlamaMLP", ffn_kind="dense", ffn="gated", implementation="reference")
-def ffn_activation_reference(T, f, w, u_d, tp):
+def ffn_activation_reference(T_f, f, w, u_d, tp):
     """The activated gate, and its product with up that the down projection reads."""
-    return T * f * w * (1 + u_d) / tp
+    return T_f * f * w * (1 + u_d) / tp
 
 
 @term("ffn.activation", source="liger-code LigerSiLUMul", ffn_kind="dense", ffn="gated", implementation="fused")
-def ffn_activation_fused(T, f, w_u, u_d, tp):
+def ffn_activation_fused(T_f, f, w_u, u_d, tp):
     """A fused kernel recomputes the activation; the product stays for the down projection."""
-    return T * f * w_u * u_d / tp
+    return T_f * f * w_u * u_d / tp
 
 
 @term("ffn.activation", source="korthikanti-2022 §4.1", ffn_kind="dense", ffn="plain")
-def ffn_activation_plain(T, f, w_u, u_d, tp):
+def ffn_activation_plain(T_f, f, w_u, u_d, tp):
     """The activation function's output, which the second matrix reads."""
-    return T * f * w_u * u_d / tp
+    return T_f * f * w_u * u_d / tp
 
 
 @term("ffn.activation", source="transformers-code NewGELUActivation", ffn_kind="dense", ffn="plain_unfused")
-def ffn_activation_unfused(T, f, w, u_d, tp):
+def ffn_activation_unfused(T_f, f, w, u_d, tp):
     """GELU written out in tensor operations keeps three more tensors."""
-    return T * f * w * (3 + u_d) / tp
+    return T_f * f * w * (3 + u_d) / tp
 
 
 @term("ffn.activation", source="pytorch-code relu", ffn_kind="dense", ffn="relu")
-def ffn_activation_relu(T, f, w, tp):
+def ffn_activation_relu(T_f, f, w, tp):
     """ReLU keeps its output only, which the second matrix reads as well."""
-    return T * f * w / tp
+    return T_f * f * w / tp
 
 
 @term("ffn.adapters", source="peft-code Linear", ffn_kind="dense", adapters="on")

@@ -6,21 +6,21 @@ from advisor.formula import term
 
 
 @term("working.ffn", source="transformers-code LlamaMLP", ffn_kind="dense", ffn="gated", implementation="reference")
-def working_gated_reference(T, h, f, w, t_s, tp):
+def working_gated_reference(T, T_f, h, f, w, t_s, tp):
     """Gradients of hidden states and of the activated product while SwiGLU is differentiated."""
-    return T * (h * w / t_s + 2 * f * w / tp)
+    return T * h * w / t_s + T_f * 2 * f * w / tp
 
 
 @term("working.ffn", source="liger-code LigerSiLUMul", ffn_kind="dense", ffn="gated", implementation="fused")
-def working_gated_fused(T, h, f, w, t_s, tp):
+def working_gated_fused(T, T_f, h, f, w, t_s, tp):
     """Gradients of hidden states and of the product; gate's and up's overwrite their inputs."""
-    return T * (h * w / t_s + f * w / tp)
+    return T * h * w / t_s + T_f * f * w / tp
 
 
 @term("working.ffn", source="korthikanti-2022 §4.1", ffn_kind="dense", ffn=("plain", "plain_unfused", "relu"))
-def working_plain(T, h, f, w, t_s, tp):
+def working_plain(T, T_f, h, f, w, t_s, tp):
     """Gradients of hidden states and of both sides of the activation function."""
-    return T * (h * w / t_s + 2 * f * w / tp)
+    return T * h * w / t_s + T_f * 2 * f * w / tp
 
 
 @term("working.ffn", source="transformers-code grouped_mm experts", ffn_kind="moe")
@@ -50,6 +50,18 @@ def working_attention_unfused(T, s, a, w, u_a, tp):
 def working_attention_eager(T, s, a, w, w_32, u_32, tp):
     """Gradients of probabilities and scores: with their fp32 cast in low precision, three fp32 tensors in fp32."""
     return T * a * s * ((w + w_32) * u_32 + 3 * w_32 * (1 - u_32)) / tp
+
+
+@term("working.context", source="transformer-engine-code AttnFuncWithCPAndKVP2P", context="ring")
+def working_context_ring(T, g, d, d_v, w, x_c, tp):
+    """Keys, values and their gradients of two blocks of the ring: the one in use and the one on its way."""
+    return 4 * T * g * (d + d_v) * w * x_c / tp
+
+
+@term("working.context", source="transformer-engine-code AttnFuncWithCPAndKVAllGather", context="all_gather")
+def working_context_gathered(T, cp, g, d, d_v, w, x_c, tp):
+    """Keys and values of the whole sequence, and their gradients before they are scattered."""
+    return 2 * T * cp * g * (d + d_v) * w * x_c / tp
 
 
 @term("working.head", source="transformers-code LlamaRMSNorm", loss=("standard", "fused_logits", "chunked"))
@@ -159,6 +171,8 @@ TERMS = (
     working_attention_flash,
     working_attention_unfused,
     working_attention_eager,
+    working_context_ring,
+    working_context_gathered,
     working_head,
     working_head_fused,
     working_dequantized,

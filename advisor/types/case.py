@@ -10,6 +10,9 @@ from advisor.types import arguments as a
 from advisor.types.architecture import ModelArchitecture, ParameterCount
 from advisor.types.base import Count, CountOrZero, LargeCount, Share, Value
 
+#: A recompute module: the feed-forward, a tile of the tokens after the other. It goes with any policy for the rest.
+TILED = "tiled_mlp"
+
 Origin = str  # "given" | "catalog" | "default" | "derived" | "rule:<id>"
 
 
@@ -105,7 +108,9 @@ class Recipe(Value):
     step_weight_bytes: float = Field(default=0, description="a copy of a stepped matrix, made to be cast narrower")
     matrix_input_bytes: float = Field(default=0, description="a matrix's input as it is kept; 0: as activations")
     routed_input_bytes: float = Field(default=0, description="the experts' input as it is kept; 0: as other matrices'")
-    attention_output_bytes: float = Field(default=0, description="attention's output kept once for all; 0: as activations")
+    attention_output_bytes: float = Field(
+        default=0, description="attention's output kept once for all; 0: as activations"
+    )
     gate_bytes: float = Field(default=0, description="what the activation function reads, as kept; 0: as activations")
     weights_divided_from: int = Field(description="ZeRO stage from which the weights are divided; 9: never")
     gradients_divided_from: int = 2
