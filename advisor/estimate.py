@@ -190,7 +190,7 @@ def _rows_of_columns(breakdown: Breakdown) -> tuple[StageRow, ...]:
 
     case, count = breakdown.case, breakdown.case.layout.pipeline_parallel
     place = Place(case, case.layout, np.arange(count))
-    found = stage_figures(place, breakdown.layers, count)
+    found = stage_figures(place, breakdown.layers, count, instants=True)
     columns = {
         "stage": place.stage,
         "layers": place.layers,
@@ -202,7 +202,7 @@ def _rows_of_columns(breakdown: Breakdown) -> tuple[StageRow, ...]:
     }
     whole = [np.broadcast_to(column, count).astype(np.int64).tolist() for column in columns.values()]
     in_flight = np.broadcast_to(place.in_flight, count).astype(np.float64).tolist()
-    peaks = [phases.PHASES[index] for index in np.argmax(found.by_phase, axis=0).tolist()]
+    peaks = [phases.PHASES[index] for index in found.instant.tolist()]
     return tuple(
         StageRow(**dict(zip(columns, row, strict=True)), in_flight=alive, peak_phase=phase)
         for *row, alive, phase in zip(*whole, in_flight, peaks, strict=True)

@@ -28,51 +28,71 @@ class StageFigures:
         pooled: what the allocator's pools add up to; see ``StageBreakdown.pooled_bytes``.
         host: rest in CPU memory, for one rank.
         nvme: rest on NVMe, for one rank.
-        by_phase: bytes alive at each instant, a row each, in the order of ``phases.PHASES``.
+        instant: the peak's place in ``phases.PHASES``; None where nobody asked.
     """
 
     peak: Any
     pooled: Any
     host: Any
     nvme: Any
-    by_phase: Any
+    instant: Any
 
 
-def stage_figures(place: Place, layers: Mapping[Any, GroupValues], count: int) -> StageFigures:
-    """What ``count`` stages or layouts hold."""
+def stage_figures(
+    place: Place, layers: Mapping[Any, GroupValues], count: int, rows: Any = None, *, instants: bool = False
+) -> StageFigures:
+    """What ``count`` stages or layouts hold.
+
+    Args:
+        place: a column of stages, or a stage in columns of layouts.
+        layers: what a layer keeps.
+        count: how many stages or layouts there are.
+        rows: for each of them its row in what layers keep; None where that is the same for all.
+        instants: whether to find the instant of each peak.
+    """
     apart = reduces_on_own_stream(place)
     totals: Totals = {}
     shards: Totals = {}
+    always: Any = 0.0
     for line in outer_lines(place):
-        _add(totals, line)
+        if _steady(line):
+            always = always + _bytes(line, next(iter(line.presence.values())))
+        else:
+            _add(totals, line)
         if apart is not False and line.term.slot in phases.GRADIENT_SHARDS:
             _add(shards, line)
-    for line in _together(layer_lines(place, layers)):
+    for line in _together(layer_lines(place, layers), rows):
         _add(totals, line, whole=True)
-    nothing = np.zeros(count)
-    rows = {phase: np.broadcast_to(np.asarray(total, dtype=np.float64), count) for phase, total in totals.items()}
-    by_phase = [rows.get(phase, nothing) for phase in phases.PHASES]
-    peak = np.maximum.reduce(by_phase)
+
+    def column(amount: Any) -> Any:
+        return np.broadcast_to(np.asarray(amount, dtype=np.float64), count)
+
+    by_phase = [column(totals.get(phase, 0.0)) for phase in phases.PHASES]
+    peak = np.maximum.reduce(by_phase) + always
     pooled = peak
     if shards:
-        rest = np.maximum.reduce([rows[phase] - shards.get(phase, 0.0) for phase in phases.PHASES if phase in rows])
-        held = np.maximum.reduce([np.broadcast_to(each, count) for each in shards.values()])
-        pooled = np.where(apart, rest + held, peak)
-    return StageFigures(peak, pooled, rows.get(phases.HOST, nothing), rows.get(phases.NVME, nothing), by_phase)
+        rest = np.maximum.reduce([column(totals.get(phase, 0.0) - shards.get(phase, 0.0)) for phase in phases.PHASES])
+        held = np.maximum.reduce([column(amount) for amount in shards.values()])
+        pooled = np.where(apart, rest + always + held, peak)
+    host, nvme = (column(totals.get(where, 0.0)) for where in (phases.HOST, phases.NVME))
+    return StageFigures(peak, pooled, host, nvme, np.argmax(by_phase, axis=0) if instants else None)
 
 
-def _together(lines: Iterable[Line]) -> Iterable[Line]:
-    """Lines that are alive together as one."""
+def _steady(line: Line) -> bool:
+    """Whether a line counts alike at every instant, so that it is added once and to all of them."""
+    counts = line.presence.values()
+    return len(counts) == len(phases.PHASES) and len({id(count) for count in counts}) == 1
+
+
+def _together(lines: Iterable[Line], rows: Any) -> Iterable[Line]:
+    """Lines that are alive together as one, a row a layout."""
     alike: dict[int, list[Line]] = {}
     for line in lines:
         alike.setdefault(id(line.presence), []).append(line)
     for same in alike.values():
-        first = same[0]
-        yield (
-            first
-            if len(same) == 1
-            else Line(first.term, first.values, sum(each.amount for each in same), first.presence)
-        )
+        first, amount = same[0], sum(each.amount for each in same)
+        spread = amount[rows] if rows is not None and isinstance(amount, np.ndarray) else amount
+        yield Line(first.term, first.values, spread, first.presence)
 
 
 def _add(totals: Totals, line: Line, *, whole: bool = False) -> None:
@@ -82,6 +102,11 @@ def _add(totals: Totals, line: Line, *, whole: bool = False) -> None:
         if isinstance(count, int) and not count:
             continue
         if id(count) not in made:
-            amount = line.amount * count
-            made[id(count)] = amount if whole or isinstance(count, int) else np.round(amount)
+            made[id(count)] = line.amount * count if whole else _bytes(line, count)
         totals[phase] = totals.get(phase, 0.0) + made[id(count)]
+
+
+def _bytes(line: Line, count: Any) -> Any:
+    """Whole bytes of a line that counts so often."""
+    amount = line.amount * count
+    return amount if isinstance(count, int) else np.round(amount)

@@ -40,11 +40,15 @@ class Job:
         case: the job.
         layout: its layout, or columns.
         assumed: values that replace the glossary's, as a fit of efficiencies needs.
+        kinds: the same job with each combination of what a pass over a layer depends on once.
+        rows: for each layout its row among them.
     """
 
     case: Case
     layout: Any
     assumed: Mapping[str, Number] = field(default_factory=dict)
+    kinds: Job | None = None
+    rows: Any = None
     _passes: dict[str, Number] = field(default_factory=dict, repr=False)
     _again: dict[str, Number] = field(default_factory=dict, repr=False)
 
@@ -70,10 +74,17 @@ class Job:
     def one_pass(self, term: Term) -> Number:
         """Seconds of one pass over one layer, for a formula that is proportional to them."""
         if term.name not in self._passes:
-            values = self.values
-            one = [1 if symbol == "n_p" else values[symbol] for symbol in term.symbols]
-            self._passes[term.name] = term.function(*one)
+            self._passes[term.name] = self._of_kind(term) if self.kinds else self._one_pass(term)
         return self._passes[term.name]
+
+    def _of_kind(self, term: Term) -> Number:
+        assert self.kinds is not None
+        seconds = self.kinds.one_pass(term)
+        return seconds[self.rows] if getattr(seconds, "ndim", 0) else seconds
+
+    def _one_pass(self, term: Term) -> Number:
+        values = self.values
+        return term.function(*[1 if symbol == "n_p" else values[symbol] for symbol in term.symbols])
 
     def made_again(self, slot: str) -> Number:
         """1 where the recompute policy drops this slot's tensors in each layer, else 0; plainly 0 where none does."""

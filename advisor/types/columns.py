@@ -6,8 +6,9 @@ below), so that everything that varies in a search is a number.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, fields, replace
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, get_args
 
 from advisor.types import arguments as a
@@ -22,13 +23,19 @@ RECOMPUTE_POLICIES: tuple[str, ...] = get_args(a.RecomputePolicy)
 OFFLOAD_TARGETS: tuple[str, ...] = get_args(a.OffloadTarget)
 
 
+#: All of a layout that one layer's tensors and one pass over it depend on; the rest says how often each counts.
+LAYER_COLUMNS = (
+    "tensor_parallel", "sequence_parallel", "context_parallel", "expert_parallel", "expert_tensor_parallel", "micro_batch",
+)  # fmt: skip
+
+
 @dataclass(frozen=True)
 class Columns:
     """Layouts as columns of equal length. ``recompute`` and the offloads hold indices into the tuples above."""
 
     tensor_parallel: Column
     sequence_parallel: Column
-    pipeline_parallel: Column
+    pipeline_parallel: Any  # a column, or a plain number where all have the same
     virtual_stages: Column
     context_parallel: Column
     expert_parallel: Column
@@ -57,6 +64,34 @@ class Columns:
     def take(self, rows: Any) -> Columns:
         """The rows that a mask, a slice or an index array selects."""
         return Columns(**{field.name: getattr(self, field.name)[rows] for field in fields(self)})
+
+    def by_pipeline(self, most: int) -> Iterator[tuple[Any, Columns]]:
+        """Parts of at most so many layouts with the same pipeline, whose length is a plain number in them.
+
+        Stages, and the layers on each, are then plain numbers too. Yields each part's rows and the part.
+        """
+        import numpy as np  # noqa: PLC0415 - a single estimate needs no numpy
+
+        for stages in np.unique(self.pipeline_parallel):
+            alike = np.flatnonzero(self.pipeline_parallel == stages)
+            for start in range(0, len(alike), most):
+                rows = alike[start : start + most]
+                yield rows, replace(self.take(rows), pipeline_parallel=int(stages))
+
+    def distinct(self, names: tuple[str, ...]) -> tuple[Any, Any]:
+        """The combinations that occur in these columns, and each row's place among them.
+
+        Returns:
+            an object with these columns and no others, a row a combination; for each layout the index of its row.
+        """
+        import numpy as np  # noqa: PLC0415 - a single estimate needs no numpy
+
+        key = np.zeros(len(self))
+        for name in names:
+            column = getattr(self, name)
+            key = key * (column.max(initial=0) + 1) + column  # whole numbers, far below 2**53 together
+        _, first, places = np.unique(key, return_index=True, return_inverse=True)
+        return SimpleNamespace(**{name: getattr(self, name)[first] for name in names}), places
 
     def row(self, index: int) -> Mapping[str, Any]:
         """One layout's fields by name, in the types that ``Layout`` takes."""
