@@ -33,9 +33,10 @@ class ExplainedFigure(Value):
     """One number, computed when asked."""
 
     name: str
-    value: float | None = Field(
-        description="in base units: bytes, parameters, seconds; none for a comparison or a list"
-    )
+    value: float | None = Field(description="in base units: bytes, parameters, seconds; none for a list")
+    upper: float | None = Field(default=None, description="the upper end of a range")
+    holds: bool | None = Field(default=None, description="the outcome of a comparison")
+    items: tuple[float, ...] = Field(default=(), description="a list: what the first rank holds")
     text: str = Field(description="the number with its unit")
     formula: str = ""
     substituted: str = ""
@@ -48,6 +49,7 @@ class ArticleNote(Value):
     article: str
     section: str
     stated: str
+    as_printed: str = Field(default="", description="the computed value in the article's own unit and rounding")
     agrees: bool | None = Field(description="the printed number follows from the article's own formula")
     sound: bool = Field(description="the formula may be used beyond the article")
     better: str = Field(default="", description="a better value, where there is one")
