@@ -20,7 +20,7 @@ from advisor.articles.letters import LETTERS
 from advisor.errors import AdvisorError, unknown_name
 from advisor.explaining import live
 from advisor.explaining.entries import Entry, entries
-from advisor.explaining.search import COVERED, Found, search
+from advisor.explaining.search import Found, search
 from advisor.types.answers import SymbolValue
 from advisor.types.explain import ArticleNote, EntryName, ExplainAnswer, ExplainArguments
 from advisor.versions import versions
@@ -43,7 +43,7 @@ def explain(arguments: ExplainArguments) -> ExplainAnswer:
         return _by_id(arguments.id, arguments)
     question = arguments.question or ""
     found = search(live.subject(question))
-    if not found or found[0].share < COVERED:
+    if not found or not found[0].answers:
         return ExplainAnswer(covered=False, see=_names(_entries(found[:MOST_NEAR])), versions=versions())
     _refuse_values(arguments)
     asked = live.read_question(question, arguments.case)

@@ -120,7 +120,6 @@ def _rules() -> Iterator[Entry]:
             sources=tuple(map(str, step.sources)),
         )
 
-
     for advice in advice_rules():
         yield Entry(
             id=f"rule:{advice.id}",
