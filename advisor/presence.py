@@ -97,7 +97,7 @@ def always_present(slots: Iterable[str]) -> Mapping[str, Presence]:
 
 
 def _gradient_presence(place: Place) -> dict[str, Presence]:
-    """Gradients appear from the head down to the embedding, and stay where they accumulate; in a buffer they always are.
+    """Gradients appear from the head down to the embedding, and stay where they accumulate; a buffer stays anyway.
 
     Sharded weights' outer unit (head and embedding) is reduced last: until then its gradients count under ``gather``.
     """

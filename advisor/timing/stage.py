@@ -78,21 +78,25 @@ def _once_a_step(
     place: Place, terms: Mapping[str, Term], values: StageValues, busy: Number
 ) -> tuple[list[Line], list[Line]]:
     """Data-parallel exchange, the optimizer and offload: what is waited for, and what computing hides."""
-    layout, recipe = place.layout, place.case.training.recipe
-    gathers = choose(layout.zero_stage >= recipe.weights_divided_from, 1, 0)
-    reductions = choose(layout.zero_stage >= recipe.gradients_divided_from, values["m"], 1)
-    scatters = 1 if place.case.training.gradient_sync == "last" else values["m"]
-    gathered = line(terms["exchange.gather_sent"], values, n_p=gathers * values["m"])
-    scattered = line(terms["exchange.scatter_sent"], values, n_p=gathers * scatters)
-    reduced = line(terms["exchange.reduce_sent"], values, n_p=(1 - gathers) * reductions)
-    waits = [
-        line(terms["exchange.gather"], values, t_x=gathered.seconds + scattered.seconds, t_g=busy),
-        line(terms["exchange.reduce"], values, t_x=reduced.seconds, t_g=busy),
-        line(terms["exchange.replicas"], values, n_p=gathers),
-        line(terms["optimizer"], values),
-    ]
-    offloaded, hidden = _offload(place, terms, values, busy)
-    return [*waits, *offloaded], [gathered, scattered, reduced, *hidden]
+    gathers = choose(place.layout.zero_stage >= place.case.training.recipe.weights_divided_from, 1, 0)
+    waits, hidden = [line(terms["optimizer"], values)], []
+    if _any(gathers):
+        scatters = 1 if place.case.training.gradient_sync == "last" else values["m"]
+        gathered = line(terms["exchange.gather_sent"], values, n_p=gathers * values["m"])
+        scattered = line(terms["exchange.scatter_sent"], values, n_p=gathers * scatters)
+        hidden += [gathered, scattered]
+        waits.append(line(terms["exchange.gather"], values, t_x=gathered.seconds + scattered.seconds, t_g=busy))
+        waits.append(line(terms["exchange.replicas"], values, n_p=gathers))
+    if _any(1 - gathers):
+        reductions = choose(
+            place.layout.zero_stage >= place.case.training.recipe.gradients_divided_from, values["m"], 1
+        )
+        reduced = line(terms["exchange.reduce_sent"], values, n_p=(1 - gathers) * reductions)
+        hidden.append(reduced)
+        waits.append(line(terms["exchange.reduce"], values, t_x=reduced.seconds, t_g=busy))
+    for found, offloaded in zip((waits, hidden), _offload(place, terms, values, busy), strict=True):
+        found += offloaded
+    return waits, hidden
 
 
 def _offload(

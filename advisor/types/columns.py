@@ -25,7 +25,8 @@ OFFLOAD_TARGETS: tuple[str, ...] = get_args(a.OffloadTarget)
 
 #: All of a layout that one layer's tensors and one pass over it depend on; the rest says how often each counts.
 LAYER_COLUMNS = (
-    "tensor_parallel", "sequence_parallel", "context_parallel", "expert_parallel", "expert_tensor_parallel", "micro_batch",
+    "tensor_parallel", "sequence_parallel", "context_parallel", "expert_parallel", "expert_tensor_parallel",
+    "micro_batch",
 )  # fmt: skip
 
 
