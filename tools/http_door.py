@@ -38,7 +38,7 @@ TAGS: Final = (
     {"name": "catalog", "description": "What can be named, and the shapes of arguments and answers."},
     {"name": "state", "description": "For those who run the server."},
 )
-BEARER: Final = {"type": "http", "scheme": "bearer", "description": "a key, where the server asks for one"}
+BEARER: Final = {"type": "http", "scheme": "bearer", "description": "a key or an access token, where asked for"}
 
 
 class App(FastAPI):
@@ -102,6 +102,8 @@ def build_app(
     for tool in tools:
         _add_tool(app, tool, runner)
     _add_batch(app, tools, runner, policy)
+    if policy.tokens:
+        reading.add_resource_metadata(app, policy.tokens)
     reading.add_catalog(app, runner)
     reading.add_schemas(app, tools)
     reading.add_state(app, metrics, lambda: _gauges(computing, runner))

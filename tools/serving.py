@@ -44,6 +44,10 @@ LOG_LEVELS: Final = ("debug", "info", "warning", "error")
     "--kept-mib", default=64, type=click.IntRange(0, 65_536), help="MiB of answers kept, with --http; 0: none."
 )
 @click.option("--keys-file", help="File of bearer keys, name=key a line; without it, the variable TRAINFIT_KEYS.")
+@click.option("--oauth-issuer", help="Authorization server whose access tokens are accepted, as they name it (iss).")
+@click.option("--oauth-resource", help="This server's address as its callers know it, which tokens name (aud).")
+@click.option("--oauth-keys", help="File of the issuer's public keys, a JSON Web Key Set; nothing is fetched.")
+@click.option("--oauth-scope", multiple=True, help="What a token must grant; repeat it.")
 @click.option("--allow-public", is_flag=True, help="Bind an address that other machines can reach, and ask for no key.")
 @click.option("--allowed-host", multiple=True, help="Name that the Host header may carry; repeat it.")
 @click.option("--origin", multiple=True, help="Web page that may ask (https://portal.example); repeat it.")
@@ -59,6 +63,10 @@ def serve(
     workers: int,
     kept_mib: int,
     keys_file: str | None,
+    oauth_issuer: str | None,
+    oauth_resource: str | None,
+    oauth_keys: str | None,
+    oauth_scope: tuple[str, ...],
     allow_public: bool,
     allowed_host: tuple[str, ...],
     origin: tuple[str, ...],
@@ -73,7 +81,8 @@ def serve(
 
             anyio.run(serve_stdio, offered, time_limit)
             return
-        policy = _policy(host, keys_file, allow_public, allowed_host, origin, rate)
+        oauth = (oauth_issuer, oauth_resource, oauth_keys, oauth_scope)
+        policy = _policy(host, keys_file, oauth, allow_public, allowed_host, origin, rate)
     except AdvisorError as error:
         click.echo(error.detail, err=True)
         sys.exit(EXIT_BAD_CALL)
@@ -117,6 +126,7 @@ def is_loopback(host: str) -> bool:
 def _policy(
     host: str,
     keys_file: str | None,
+    oauth: tuple[str | None, str | None, str | None, tuple[str, ...]],
     allow_public: bool,
     allowed_hosts: tuple[str, ...],
     origins: tuple[str, ...],
@@ -125,19 +135,21 @@ def _policy(
     """Who may ask.
 
     Raises:
-        AdvisorError: other machines could ask, nobody is asked for a key, and that was not said to be meant.
+        AdvisorError: other machines could ask, nobody is asked for a key or a token, and that was not said to be
+            meant; or what is needed to ask cannot be read.
     """
     from tools.web.gate import LOOPBACK, Policy  # noqa: PLC0415
     from tools.web.keys import read_keys  # noqa: PLC0415
     from tools.web.rate import RateLimit  # noqa: PLC0415
+    from tools.web.tokens import read_tokens  # noqa: PLC0415
 
-    keys = read_keys(keys_file)
-    if not (is_loopback(host) or keys or allow_public):
+    keys, tokens = read_keys(keys_file), read_tokens(*oauth)
+    if not (is_loopback(host) or keys or tokens or allow_public):
         detail = (
             f"{host} can be reached from other machines, and this server has no keys to ask for; bind 127.0.0.1, give "
-            "--keys-file or TRAINFIT_KEYS, or say --allow-public behind a gateway that asks who they are"
+            "--keys-file, TRAINFIT_KEYS or the --oauth options, or say --allow-public behind a gateway that asks"
         )
         raise AdvisorError("public_bind", detail)
     own = LOOPBACK if is_loopback(host) else ()
     hosts = (*own, *allowed_hosts) if own or allowed_hosts else ()
-    return Policy(tuple(name.lower() for name in hosts), origins, keys, RateLimit(rate))
+    return Policy(tuple(name.lower() for name in hosts), origins, keys, tokens, RateLimit(rate))

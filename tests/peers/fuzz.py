@@ -60,12 +60,14 @@ class Ended:
 
     Attributes:
         tool: its name.
+        call: what was sent, shortened.
         outcome: the door, the status, and over MCP whether it was refused.
         seconds: how long it took.
-        fault: the call and the answer, when something is wrong with it.
+        fault: the beginning of the answer, when something is wrong with it.
     """
 
     tool: str
+    call: str
     outcome: str
     seconds: float
     fault: str
@@ -87,8 +89,8 @@ def one(connection: http.client.HTTPConnection, chance: random.Random) -> Ended:
         outcome = f"MCP {status} {ending}"
     spent = time.perf_counter() - start
     wrong = status >= 500 or b"Traceback" in said or b"internal_error" in said
-    fault = json.dumps([name, given])[:400] + said.decode(errors="replace")[:200] if wrong else ""
-    return Ended(name, outcome, spent, fault)
+    fault = said.decode(errors="replace")[:200] if wrong else ""
+    return Ended(name, json.dumps(given)[:400], outcome, spent, fault)
 
 
 def share(running: Running, seed: int, calls: int) -> list[Ended]:
@@ -105,14 +107,15 @@ def fuzz(running: Running, calls: int) -> dict[str, str]:
     with ThreadPoolExecutor(THREADS) as threads:
         parts = threads.map(lambda seed: share(running, seed, calls // THREADS), range(THREADS))
         ended = [each for part in parts for each in part]
-    wrong = [each.fault for each in ended if each.fault]
+    slow = [each for each in ended if each.seconds > HANG_S]
+    print(*(f"{each.seconds:.1f} s: {each.tool} {each.call}" for each in slow), sep="\n", flush=True)
+    wrong = [f"{each.tool} {each.call}: {each.fault}" for each in ended if each.fault]
     assert not wrong, "\n".join([f"{len(wrong)} faults", *wrong[:20]])
     assert "Traceback" not in running.log.read_text(encoding="utf-8")
     longest = max(ended, key=lambda each: each.seconds)
-    slow = Counter(each.tool for each in ended if each.seconds > HANG_S)
     return {
         f"fuzz, {len(ended):,} calls": f"no fault, no traceback; the longest took {longest.seconds:.1f} s",
-        f"fuzz, calls over {HANG_S:g} s": counted(slow) or "none",
+        f"fuzz, calls over {HANG_S:g} s": counted(Counter(each.tool for each in slow)) or "none",
         "fuzz, how they ended": counted(Counter(each.outcome for each in ended)),
     }
 

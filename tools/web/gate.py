@@ -19,6 +19,8 @@ from tools.web.rate import RateLimit
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+    from tools.web.tokens import Tokens
+
 BODY_LIMIT: Final = 1024 * 1024
 BODY_TIME_S: Final = 10.0
 LOOPBACK: Final = ("127.0.0.1", "localhost", "[::1]")
@@ -33,7 +35,8 @@ class Policy:
     Attributes:
         hosts: names that the Host header may carry, without port; any when empty.
         origins: web pages that may ask beside those of this server (``https://portal.example``).
-        keys: bearer keys; nobody is asked for one when there are none.
+        keys: bearer keys.
+        tokens: access tokens; nobody is asked for either when there are neither keys nor tokens.
         rate: requests per minute and key, or per address when there are no keys.
         body_time_s: seconds a body may take to arrive.
     """
@@ -41,6 +44,7 @@ class Policy:
     hosts: tuple[str, ...] = ()
     origins: tuple[str, ...] = ()
     keys: Keys = field(default_factory=Keys)
+    tokens: Tokens | None = None
     rate: RateLimit = field(default_factory=RateLimit)
     body_time_s: float = BODY_TIME_S
 
@@ -61,7 +65,8 @@ class Gate:
             scope["state"] = {**scope.get("state", {}), "caller": self._admitted(scope)}
             body = await self._body(receive)
         except AdvisorError as error:
-            await problem(error, self._headers(error))(scope, receive, send)
+            given = bool(Headers(scope=scope).get("authorization"))
+            await problem(error, self._headers(error, given=given))(scope, receive, send)
             return
         await self.app(scope, _replayed(body, receive), send)
 
@@ -70,7 +75,7 @@ class Gate:
         headers = Headers(scope=scope)
         self._check_host(headers.get("host", ""))
         self._check_origin(headers.get("origin"), headers.get("host", ""))
-        if scope["path"] in OPEN:
+        if scope["path"] in OPEN or (self.policy.tokens and scope["path"] == self.policy.tokens.metadata_path):
             return ""
         caller = self._caller(headers.get("authorization", ""), scope)
         self.policy.rate.take(caller)
@@ -90,10 +95,11 @@ class Gate:
         raise AdvisorError("foreign_origin", detail)
 
     def _caller(self, authorization: str, scope: Scope) -> str:
-        if not self.policy.keys:
+        keys, tokens = self.policy.keys, self.policy.tokens
+        if not (keys or tokens):
             return (scope.get("client") or ("local",))[0]
-        holder = self.policy.keys.holder(authorization)
-        if holder is None:
+        holder = keys.holder(authorization) or (tokens and tokens.holder(authorization))
+        if not holder:
             given = "the key is not known" if authorization else "no key was given"
             raise AdvisorError("unauthorized", f"{given}; send a header 'Authorization: Bearer KEY'")
         return holder
@@ -113,9 +119,10 @@ class Gate:
             detail = f"the request body did not arrive within {self.policy.body_time_s:g} s"
             raise AdvisorError("request_timeout", detail) from None
 
-    def _headers(self, error: AdvisorError) -> dict[str, str]:
-        if error.code == "unauthorized":
-            return {"WWW-Authenticate": "Bearer"}
+    def _headers(self, error: AdvisorError, *, given: bool) -> dict[str, str]:
+        if error.code in ("unauthorized", "insufficient_scope"):
+            tokens = self.policy.tokens
+            return {"WWW-Authenticate": tokens.challenge(error, given=given) if tokens else "Bearer"}
         if error.code == "rate_limited":
             return {"Retry-After": str(self.policy.rate.wait_s())}
         return {}

@@ -17,6 +17,7 @@ STATUS: Final = {
     "malformed_json": HTTPStatus.BAD_REQUEST,
     "unauthorized": HTTPStatus.UNAUTHORIZED,
     "foreign_origin": HTTPStatus.FORBIDDEN,
+    "insufficient_scope": HTTPStatus.FORBIDDEN,
     "not_found": HTTPStatus.NOT_FOUND,
     "method_not_allowed": HTTPStatus.METHOD_NOT_ALLOWED,
     "request_timeout": HTTPStatus.REQUEST_TIMEOUT,
@@ -46,8 +47,8 @@ PROBLEM_SCHEMA: Final = {
 }
 _MEANINGS: Final = {
     400: "The body is not JSON",
-    401: "A key is needed, or the one given is not known",
-    403: "A page of another origin asks",
+    401: "A key or an access token is needed, or the one given is not accepted",
+    403: "A page of another origin asks, or the access token grants too little",
     408: "The body did not arrive in time",
     413: "The body is larger than 1 MiB",
     415: "The body is not of the type that is read here",

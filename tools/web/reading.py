@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
     from tools.tool import Tool
     from tools.web.metrics import Metrics
+    from tools.web.tokens import Tokens
     from tools.work.runner import Runner
 
 FRESH: Final = "max-age=300"
@@ -71,6 +72,15 @@ def add_schemas(app: FastAPI, tools: Sequence[Tool]) -> None:
         responses=of_one,
         **about,
     )
+
+
+def add_resource_metadata(app: FastAPI, tokens: Tokens) -> None:
+    """Where access tokens for this server are issued: RFC 9728, open to everybody."""
+
+    async def resource_metadata(request: Request) -> Response:
+        return tagged(request, json.dumps(tokens.metadata))
+
+    app.add_api_route(tokens.metadata_path, resource_metadata, include_in_schema=False)
 
 
 def add_state(app: FastAPI, metrics: Metrics, gauges: Callable[[], Mapping[str, int]]) -> None:
