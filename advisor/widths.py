@@ -137,6 +137,7 @@ ROWS: tuple[Row, ...] = (
     ("w_q", "optimizer bytes of an adapter's parameter", "B/param", _adapter_optimizer_bytes),
     ("w_o", "optimizer bytes of an embedding, head or norm parameter", "B/param", lambda p: _optimizer_bytes(p, "other")),
     ("w_s", "bytes of the copy of a gradient that the optimizer steps on", "B/param", lambda p: _recipe(p).step_gradient_bytes),
+    ("g_o", "bytes of the gradient that an offloaded optimizer steps on: as wide as its master copy", "B/param", lambda p: max(_recipe(p).gradient_bytes, _recipe(p).master_bytes)),
     ("w_e", "bytes of the copy of a stepped matrix on its way into its resting form", "B/param", lambda p: _recipe(p).step_weight_bytes),
     ("w_t", "scratch bytes of a parameter while the optimizer steps", "B/param", lambda p: _scratch_bytes(p, "step_matrix_bytes")),
     ("w_v", "scratch bytes of a parameter in a tensor that steps alone", "B/param", lambda p: _scratch_bytes(p, "largest_tensor_bytes")),

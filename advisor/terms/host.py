@@ -3,11 +3,11 @@
 from advisor.formula import term
 
 
-@term("host.optimizer", source="zero-offload-2021 §4")
-def host_optimizer(G_t, G_r, G_h, G_b, G_e, P_a, tp, ep, etp, w_m, w_o, w_g, z_o, y_o, phi):
-    """Master copies, states and arriving gradients of the offloaded share."""
+@term("host.optimizer", source="deepspeed-code stage3.initialize_optimizer_states")
+def host_optimizer(G_t, G_r, G_h, G_b, G_e, P_a, tp, ep, etp, w_m, w_o, g_o, z_o, y_o, phi):
+    """Master copies, states and the gradients that the offloaded share steps on."""
     return (
-        (((G_t / tp + P_a) * (w_m + w_g) + (G_r + G_h / tp + G_b) * (w_o + w_g)) / z_o + G_e / (ep * etp) * (w_m + w_g) / y_o)
+        (((G_t / tp + P_a) * (w_m + g_o) + (G_r + G_h / tp + G_b) * (w_o + g_o)) / z_o + G_e / (ep * etp) * (w_m + g_o) / y_o)
         * (1 - phi)
     )  # fmt: skip
 
