@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from advisor.constraints.rules import json_schema
-from tests import article_pages
+from tests import article_pages, reference_pages
 from tests.experts import page_of_jobs
 from tests.planner import page_of_planner
 from tests.published import page_of_published
@@ -40,6 +40,7 @@ def generated() -> Mapping[Path, str]:
         RECOMMENDATIONS: JOBS.sub(lambda _: page_of_jobs() + "\n", RECOMMENDATIONS.read_text(encoding="utf-8")),
         PLANNER: with_planner(PLANNER.read_text(encoding="utf-8")),
         **article_pages.pages(),
+        **reference_pages.pages(),
         ROOT / "rules" / "schema.json": json.dumps(json_schema(), indent=1, sort_keys=True) + "\n",
         ROOT / "docs" / "openapi.json": json.dumps(build_app().openapi(), indent=1, ensure_ascii=False) + "\n",
         **{ROOT / "tests" / "snapshots" / f"{tool.name}.json": face(tool) for tool in TOOLS},
@@ -95,11 +96,15 @@ def demo_command() -> str:
 
 
 def main() -> None:
-    """Write the files that are not up to date, and name them."""
+    """Write the files that are not up to date, remove pages of what is gone, and name them."""
     for path, text in generated().items():
         if not path.is_file() or path.read_text(encoding="utf-8") != text:
+            path.parent.mkdir(exist_ok=True)
             path.write_text(text, encoding="utf-8")
             print(path.relative_to(ROOT))
+    for path in reference_pages.leftover():
+        path.unlink()
+        print(f"{path.relative_to(ROOT)} removed")
 
 
 if __name__ == "__main__":

@@ -15,7 +15,7 @@ from advisor.errors import AdvisorError
 from advisor.resolve import _UNMODELLED
 from advisor.types import CaseArguments
 from advisor.types.answers import Verdict
-from tests import generate
+from tests import generate, reference_pages
 from tests.generate import ROOT
 from tools import TOOLS, find_tool
 from tools.cli import EXIT_BY_VERDICT
@@ -31,6 +31,7 @@ GENERATED = (
     "rules/schema.json",
     "docs/openapi.json",
     *(f"tests/snapshots/{tool.name}.json" for tool in TOOLS),
+    *(path.relative_to(ROOT).as_posix() for path in reference_pages.names()),
 )
 
 every_page = pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
@@ -61,6 +62,7 @@ def test_what_is_generated_is_current(name):
 
 def test_nothing_is_generated_unseen():
     assert set(generated()) == set(GENERATED)
+    assert reference_pages.leftover() == ()
 
 
 def test_every_marked_output_of_the_readme_belongs_to_an_example_that_is_run():
