@@ -204,10 +204,11 @@ def _recommend_setup(arguments: CaseArguments, allow_paths: bool) -> SetupAnswer
 
 
 def _refuse_profile(arguments: CaseArguments, *, pointer: str = "/profile") -> None:
-    """An article's arithmetic answers for one layout; whether a layout should run is no question to ask it."""
+    """An article's arithmetic answers for a layout; which layout should run is no question to ask it."""
     if arguments.profile not in (None, "exact"):
         detail = (
-            f"profile={arguments.profile} is for estimate_memory; leave it out, or give the layout to estimate_memory"
+            f"profile={arguments.profile} computes a layout that is given, and no article searches for one; leave it "
+            "out, or give the layout to estimate_memory, explore, or find_limit of micro_batch or sequence_length"
         )
         raise AdvisorError("not_modelled", detail, pointer=pointer)
 
@@ -223,7 +224,6 @@ def _explore(arguments: ExploreArguments, allow_paths: bool) -> ExploreAnswer:
     from advisor.sweep import explore as sweep  # noqa: PLC0415
 
     _refuse_rules_from_elsewhere(arguments.case, allow_paths, pointer="/case/rules")
-    _refuse_profile(arguments.case, pointer="/case/profile")
     return sweep(arguments, allow_paths=allow_paths)
 
 
@@ -231,7 +231,8 @@ def _find_limit(arguments: LimitArguments, allow_paths: bool) -> LimitAnswer:
     from advisor.limits import find_limit as limit  # noqa: PLC0415
 
     _refuse_rules_from_elsewhere(arguments.case, allow_paths, pointer="/case/rules")
-    _refuse_profile(arguments.case, pointer="/case/profile")
+    if arguments.of in ("gpus", "device"):
+        _refuse_profile(arguments.case, pointer="/case/profile")
     return limit(arguments, allow_paths=allow_paths)
 
 

@@ -21,14 +21,10 @@ def answer_by_profile(arguments: CaseArguments, *, allow_paths: bool) -> MemoryA
     """
     case = resolve(arguments, allow_paths=allow_paths)
     computed = describe(estimate(case))
-    opening = (
-        f"profile={case.policy.profile} gives the article's arithmetic, not what a GPU holds: "
-        f"{format_bytes(computed.peak_bytes)} here, {_exact(arguments, allow_paths)}"
-    )
+    said, *warnings = computed.warnings
+    opening = f"{said}: {format_bytes(computed.peak_bytes)} here, {_exact(arguments, allow_paths)}"
     met = tuple(f"{each.id} {each.title}: {each.said}. {each.fact}" for each in conflicts_met(case))
-    return computed.model_copy(
-        update={"warnings": (opening, *computed.warnings, *met), "evidence": "assumed", "next_calls": ()}
-    )
+    return computed.model_copy(update={"warnings": (opening, *warnings, *met), "evidence": "assumed", "next_calls": ()})
 
 
 def conflicts_met(case: Case) -> tuple[Conflict, ...]:

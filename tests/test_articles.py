@@ -199,9 +199,45 @@ def test_an_argument_that_changes_nothing_under_a_profile_is_named():
     assert "changes nothing under profile=article-m3: loss" in answer.warnings
 
 
-def test_a_recommendation_is_not_asked_of_an_article():
-    with pytest.raises(AdvisorError, match="profile=article-m3 is for estimate_memory"):
-        advisor.recommend_setup(model="70B", hardware="4x8 H100-80GB", profile="article-m3")
+@pytest.mark.parametrize(
+    ("tool", "arguments"),
+    [
+        ("recommend_setup", {"model": "70B", "hardware": "4x8 H100-80GB", "profile": "article-m3"}),
+        ("find_limit", {"case": M3, "of": "gpus"}),
+        ("find_limit", {"case": M3, "of": "device"}),
+    ],
+)
+def test_which_layout_should_run_is_not_asked_of_an_article(tool, arguments):
+    with pytest.raises(AdvisorError, match="no article searches for one"):
+        getattr(advisor, tool)(**arguments)
+
+
+@pytest.mark.parametrize("profile", ["article-m3", "article-must-know", "article-16-bytes"])
+def test_a_sweep_by_an_articles_arithmetic_is_the_answers_by_it(profile):
+    case = {**M3, "profile": profile, "sequence_length": 8192}
+    varied = {"micro_batch": [1, 2, 8], "recompute": ["none", "full"], "tensor_parallel": [2, 4]}
+    swept = advisor.explore(case=case, vary=varied, limit=20)
+    assert len(swept.rows) == 12
+    assert swept.refused == 0
+    assert swept.warnings[0].startswith(f"profile={profile} gives the article's arithmetic")
+    for row in swept.rows:
+        shown = dict(zip(swept.columns, row, strict=True))
+        answer = advisor.estimate_memory(**case | {name: shown[name] for name in varied})
+        assert answer.peak_bytes == pytest.approx(shown["peak_bytes"], abs=2)
+        assert answer.verdict == shown["verdict"]
+
+
+def test_a_limit_by_an_articles_arithmetic_is_its_largest_batch():
+    qlora = {
+        "model": "llama-3-70b", "hardware": "1x1 H100-80GB", "framework": "single", "method": "qlora",
+        "recompute": "full", "headroom": 0, "profile": "article-m3",
+    }  # fmt: skip
+    case = {**qlora, "sequence_length": 8192}
+    found = advisor.find_limit(case=case, of="micro_batch")
+    assert found.value == advisor.explain(id="s0-ch9.6-t8192-maxb").figures[0].value == 4
+    assert found.warnings[0].startswith("profile=article-m3 gives the article's arithmetic")
+    peak = advisor.estimate_memory(**case, micro_batch=4).peak_bytes
+    assert (found.at.peak_bytes, found.at.verdict) == (peak, "fits")
 
 
 def test_the_exact_profile_is_the_answer_without_a_profile():

@@ -129,10 +129,10 @@ def _listed(value: Any) -> str:
 
 
 def _conditions(case: Case) -> tuple[Condition, ...]:
-    """What the framework accepts, then what the site does."""
+    """What the framework accepts, then what the site does; an article's profile computes what no framework runs."""
     site = overlay(case.policy.rules)
     own = [*(_forbidden(rule) for rule in site.forbid), *(_capped(rule) for rule in site.cap)]
-    return (*_of_framework(case.training.framework), *own)
+    return (*(_of_framework(case.training.framework) if case.policy.profile == "exact" else ()), *own)
 
 
 @cache

@@ -81,9 +81,14 @@ def under_profile(case: Case) -> Case:
         update={
             "training": training.model_copy(update=changed),
             "cluster": cluster,
-            "warnings": (*case.warnings, *_silent_warning(case)),
+            "warnings": (said_of(profile), *case.warnings, *_silent_warning(case)),
         }
     )
+
+
+def said_of(profile: str) -> str:
+    """What every answer under an article's profile says first."""
+    return f"profile={profile} gives the article's arithmetic, not what a GPU holds"
 
 
 def _recipe(case: Case, profile: str) -> Recipe:
