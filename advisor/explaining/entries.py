@@ -11,6 +11,7 @@ from advisor.articles import conflicts
 from advisor.articles.evaluate import FORMULAS
 from advisor.catalog.reader import entry_ids, read_catalog_file
 from advisor.constraints.rulebook import advice_rules, constraints, law
+from advisor.constraints.rules import Choice
 from advisor.formula import Term
 from advisor.symbols import GLOSSARY
 from advisor.terms import TERMS
@@ -120,6 +121,24 @@ def _rules() -> Iterator[Entry]:
             sources=tuple(map(str, step.sources)),
         )
 
+    for rung in law().ladder.rungs:
+        yield Entry(
+            id=f"rule:{rung.id}",
+            kind="rung",
+            title=rung.title,
+            says=tuple(f"Tried together: {_set(choice)}." for choice in rung.choices),
+            asked="rung of the ladder",
+            sources=tuple(map(str, rung.sources)),
+        )
+    for preference in law().ladder.preferences:
+        yield Entry(
+            id=f"rule:{preference.id}",
+            kind="preference",
+            title=preference.title,
+            says=(f"Between layouts that are as good as equally fast, the smaller wins: {preference.smaller}.",),
+            asked="tie between layouts",
+            sources=tuple(map(str, preference.sources)),
+        )
     for advice in advice_rules():
         yield Entry(
             id=f"rule:{advice.id}",
@@ -130,6 +149,11 @@ def _rules() -> Iterator[Entry]:
             caveats=tuple(filter(None, (advice.caveats,))),
             sources=tuple(map(str, advice.sources)),
         )
+
+
+def _set(choice: Choice) -> str:
+    """The levers that a choice sets, as arguments."""
+    return ", ".join(f"{name}={value}" for name, value in choice.model_dump(exclude_defaults=True).items()) or "none"
 
 
 def _optimizers() -> Iterator[Entry]:

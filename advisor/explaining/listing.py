@@ -14,7 +14,7 @@ from advisor.types.answers import CatalogEntry
 GATHERED: Final = {
     "terms": ("term", "time"),
     "symbols": ("symbol",),
-    "rules": ("constraint", "step", "advice"),
+    "rules": ("constraint", "step", "advice", "rung", "preference"),
     "conflicts": ("conflict",),
 }
 
