@@ -14,7 +14,7 @@ from advisor.constraints.rulebook import law
 from advisor.judge import judge
 from advisor.resolve import resolve
 from advisor.search.batch import with_batch
-from advisor.search.space import columns_of
+from advisor.search.space import cores_of, with_choices
 from advisor.timing import step_seconds
 from advisor.types import CaseArguments
 from advisor.types.case import Case
@@ -59,7 +59,7 @@ def layouts_judged() -> Iterator[Result]:
 def legal_layouts(case: Case) -> Columns:
     """Layouts that a search looks at, repeated up to the wanted count."""
     choices = [choice for rung in law().ladder.rungs[:2] for choice in rung.choices]
-    columns = columns_of(case, choices, law().ladder)
+    columns = with_choices(case, cores_of(case, law().ladder), choices)
     legal = np.flatnonzero(legal_rows(case, columns))
     return columns.take(np.resize(legal, LAYOUTS))
 

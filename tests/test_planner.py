@@ -43,9 +43,9 @@ MANY = (
 
 def legal_sample(case, count, seed):
     """Legal layouts of all rungs, drawn at random."""
-    legal = []
+    legal, cores = [], space.cores_of(case, law().ladder)
     for rung in law().ladder.rungs:
-        columns = space.columns_of(case, rung.choices, law().ladder)
+        columns = space.with_choices(case, cores, rung.choices)
         columns = columns.take(legal_rows(case, columns))
         drawn = np.random.default_rng(seed).permutation(len(columns))[: -(-count // len(law().ladder.rungs))]
         legal += [columns.take(drawn)] if len(drawn) else []
@@ -209,7 +209,7 @@ def pruned_and_whole(arguments):
     case = job(**arguments, sequence_length=8192)
     for rung in law().ladder.rungs[:2]:
         choices = [choice for choice in rung.choices if case.policy.law in choice.laws]
-        pruned = space.columns_of(case, choices, law().ladder)
+        pruned = space.with_choices(case, space.cores_of(case, law().ladder), choices)
         whole = columns_of(case, every_layout(case, rung))
         assert len(whole) > len(pruned)
         yield cheapest(case, pruned), cheapest(case, whole)

@@ -169,6 +169,9 @@ _DERIVED: Final = (
          lambda c, x: x.micro_batch * c.training.sequence_length / x.context_parallel),
 )  # fmt: skip
 
+#: Names that are read from the job alone, whatever its layout.
+OF_THE_JOB: Final = frozenset(fact.name for fact in (*_MODEL, *_CLUSTER, *_TRAINING)) - {"global_batch"}
+
 
 @cache
 def facts() -> Mapping[str, Fact]:

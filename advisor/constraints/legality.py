@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, cached_property
 from typing import TYPE_CHECKING, Any
 
 from advisor.constraints import expression
@@ -42,6 +42,11 @@ class Condition:
     legal: expression.Expression | None
     sources: tuple[str, ...]
 
+    @cached_property
+    def names(self) -> frozenset[str]:
+        """The facts that it speaks of."""
+        return frozenset((*self.applies.names, *self.require.names))
+
 
 @dataclass(frozen=True)
 class Violation:
@@ -75,13 +80,21 @@ def require_legal(case: Case) -> None:
     raise AdvisorError("illegal_layout", detail, pointer=f"/{first.pointer}", suggestions=first.legal)
 
 
-def legal_rows(case: Case, columns: Columns) -> NDArray[np.bool_]:
-    """True for each row whose layout the case's framework accepts."""
+def legal_rows(case: Case, columns: Columns, known: Collection[str] | None = None) -> NDArray[np.bool_]:
+    """True for each row whose layout the case's framework accepts.
+
+    Args:
+        case: the job.
+        columns: layouts.
+        known: names that are chosen already; constraints that speak of others are left for later. None: all are.
+    """
     import numpy as np  # noqa: PLC0415 - only a search comes this far
 
     names = FactsOf(case, columns)
     legal = np.ones(len(columns), dtype=np.bool_)
     for rule in _conditions(case):
+        if known is not None and not rule.names.issubset(known):
+            continue
         applies = rule.applies(names)
         if applies is not False:
             legal &= (np.asarray(applies) == 0) | (np.asarray(rule.require(names)) != 0)

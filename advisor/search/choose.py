@@ -11,7 +11,7 @@ from advisor.constraints.facts import FactsOf
 from advisor.constraints.legality import legal_rows
 from advisor.constraints.rulebook import law, overlay
 from advisor.search import cost
-from advisor.search.space import columns_of
+from advisor.search.space import cores_of, with_choices
 from advisor.types.case import Case, Layout
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ class Rows:
 
     Attributes:
         rung: the rule's id of the rung.
-        layouts: how many were looked at before the law.
+        layouts: how many there were before the law on the rung's own levers.
         columns: the legal ones.
         peak, reserved: bytes on the worst rank.
         host_fits: which ones the node's own memory can serve, as far as it is known.
@@ -113,6 +113,7 @@ def search(case: Case, *, on_the_gpus: bool = False) -> Found:
 
     ladder, strict = law().ladder, case.policy.law == "strict"
     limit = limit_bytes(case, usable_bytes(case))
+    cores = cores_of(case, ladder)
     opened: list[Rows] = []
     best: list[Pick | None] = []
     for rung in ladder.rungs:
@@ -121,7 +122,7 @@ def search(case: Case, *, on_the_gpus: bool = False) -> Found:
         if any(best) and budget.is_spent_before("lower rungs"):
             break
         budget.refuse_when_spent(f"{rung.id} in {case.training.framework}")
-        opened.append(_judged(case, rung, ladder, limit))
+        opened.append(_judged(case, rung, cores, limit))
         best.append(_best(case, opened[-1], ladder))
         if _settled(case, best, opened):
             break
@@ -160,14 +161,14 @@ def _chosen(case: Case, best: list[Pick | None], ladder: Ladder, *, strict: bool
     return first
 
 
-def _judged(case: Case, rung: Rung, ladder: Ladder, limit: int) -> Rows:
+def _judged(case: Case, rung: Rung, cores: Columns, limit: int) -> Rows:
     """All legal layouts of a rung with their memory and cost."""
     import numpy as np  # noqa: PLC0415
 
     from advisor.judge import judge  # noqa: PLC0415
 
     choices = [choice for choice in rung.choices if case.policy.law in choice.laws]
-    columns = columns_of(case, choices, ladder)
+    columns = with_choices(case, cores, choices)
     legal = columns.take(legal_rows(case, columns))
     judged = judge(case, legal)
     host_fits = _host_fits(case, judged)

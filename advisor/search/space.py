@@ -4,72 +4,59 @@ What a user gave is fixed. What cannot win is left out here only where that is c
 ZeRO stage 0 beside ranks that could share states for nothing, tensor parallel without the sequence parallel that comes
 with it, shard groups of Megatron's that are neither all ranks nor one fast domain's (tests/test_planner.py judges whole
 spaces without these). Experts are cut over tensor ranks only where a user says so: they are spread first. Everything
-else is the constraints' to refuse.
+else is the constraints' to refuse, each as soon as what it speaks of is chosen, so that nothing illegal is spread out.
 """
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import fields
+from dataclasses import fields, replace
 from typing import TYPE_CHECKING, Any
 
 from advisor.constraints.expression import divisors
+from advisor.constraints.facts import OF_THE_JOB, facts
+from advisor.constraints.legality import legal_rows
+from advisor.constraints.rules import Choice
 from advisor.types.columns import OFFLOAD_TARGETS, RECOMPUTE_POLICIES, Columns
 
 if TYPE_CHECKING:
-    from advisor.constraints.rules import Choice, Ladder
+    from advisor.constraints.rules import Ladder
     from advisor.types.case import Case
 
 #: Stages a rank may interleave; more buys little and sends more.
 VIRTUAL_STAGES = (1, 2, 3, 4, 5, 6, 8)
+MODEL_PARALLEL = ("tensor_parallel", "pipeline_parallel", "context_parallel")
 CORE = (
-    "tensor_parallel", "pipeline_parallel", "context_parallel", "data_parallel_replicate", "data_parallel_shard",
-    "expert_parallel", "virtual_stages", "zero_stage", "micro_batch",
+    *MODEL_PARALLEL, "data_parallel_replicate", "data_parallel_shard", "zero_stage", "expert_parallel",
+    "virtual_stages", "micro_batch",
 )  # fmt: skip
+#: What a rung's choices set; all else is chosen before them.
+LEVERS = (*Choice.model_fields, "recompute_layers")
 
 
-def columns_of(case: Case, choices: Sequence[Choice], ladder: Ladder) -> Columns:
-    """The layouts of one rung as columns: every way of dividing the work, with each of the rung's choices."""
+def cores_of(case: Case, ladder: Ladder) -> Columns:
+    """Every legal way of dividing the work over the GPUs; what a rung's choices set is as in the case."""
     import numpy as np  # noqa: PLC0415 - a single estimate needs no numpy
 
-    core = np.asarray(list(_cores(case, ladder)), dtype=np.float64).reshape(-1, len(CORE))
-    kinds = _distinct(case, choices)
-    cores = dict(zip(CORE, np.repeat(core, len(kinds), axis=0).T, strict=True))
-    levers = {
-        name: np.tile(np.asarray([kind[name] for kind in kinds], dtype=np.float64), len(core)) for name in kinds[0]
-    }
-    held = {
-        field.name: np.full(len(core) * len(kinds), _number(getattr(case.layout, field.name)))
-        for field in fields(Columns)
-    }
-    return _derived(case, held | cores | levers)
+    divided = np.array(list(_model_parallel(case, ladder)), dtype=np.float64).reshape(-1, len(MODEL_PARALLEL))
+    lawful = legal_rows(case, _columns(case, MODEL_PARALLEL, divided), known={*OF_THE_JOB, *MODEL_PARALLEL})
+    blocks = [_block(case, ladder, *(int(degree) for degree in row)) for row in divided[lawful]]
+    core = _derived(case, _columns(case, CORE, np.concatenate([np.zeros((0, len(CORE))), *blocks])))
+    return core.take(legal_rows(case, core, known={*facts()} - {*LEVERS}))
 
 
-def _derived(case: Case, columns: dict[str, Any]) -> Columns:
-    """Fill in what follows from the rest, where it is free."""
+def with_choices(case: Case, cores: Columns, choices: Sequence[Choice]) -> Columns:
+    """The layouts of one rung: every way of dividing the work with each of the rung's choices."""
     import numpy as np  # noqa: PLC0415
 
-    share = columns.pop("recompute_share")
-    stage_layers = np.ceil(case.model.layers / columns["pipeline_parallel"])
-    data = columns["data_parallel_replicate"] * columns["data_parallel_shard"]
+    kinds = _distinct(case, choices)
+    columns = cores.take(np.repeat(np.arange(len(cores)), len(kinds)))
+    levers = {name: np.tile([kind[name] for kind in kinds], len(cores)) for name in kinds[0]}
+    share = levers.pop("recompute_share")
     if "recompute_layers" in case.free:
-        columns["recompute_layers"] = np.ceil(share * stage_layers)
-    if "sequence_parallel" in case.free:
-        able = case.training.framework not in ("deepspeed", "fsdp1", "ddp", "single")
-        columns["sequence_parallel"] = (columns["tensor_parallel"] > 1) * float(able)
-    if "reshard_after_forward" in case.free:
-        keeps = (columns["zero_stage"] == 2) | (_titan(case) & (columns["pipeline_parallel"] > 1))  # noqa: PLR2004 - ZeRO-2
-        columns["reshard_after_forward"] = (~keeps) * 1.0
-    if "gradient_accumulation" in case.free and case.training.global_batch:
-        columns["gradient_accumulation"] = np.maximum(case.training.global_batch // (columns["micro_batch"] * data), 1)
-    return Columns(**columns)
-
-
-def _titan(case: Case) -> bool:
-    """Torchtitan keeps the gathered weights of a pipeline stage."""
-    return case.training.framework == "torchtitan"
+        levers["recompute_layers"] = np.ceil(share * np.ceil(case.model.layers / columns.pipeline_parallel))
+    return replace(columns, **levers)
 
 
 def _distinct(case: Case, choices: Sequence[Choice]) -> list[dict[str, float]]:
@@ -93,16 +80,57 @@ def _number(value: Any) -> float:
     return float(value)
 
 
-def _cores(case: Case, ladder: Ladder) -> Iterator[tuple[int, ...]]:
-    """Every way of dividing the work over the GPUs, as values of ``CORE``."""
-    for tensor, pipeline, context in _model_parallel(case, ladder):
-        data = case.cluster.gpus // (tensor * pipeline * context)
-        splits = _data_splits(case, data, tensor * context)
-        experts, virtuals = _experts(case, pipeline), _virtual_stages(case, pipeline)
-        micros = _micro_batches(case, data, ladder)
-        for (replicate, shard), expert, virtual, micro in itertools.product(splits, experts, virtuals, micros):
-            for zero in _zero_stages(case, shard * context):
-                yield tensor, pipeline, context, replicate, shard, expert, virtual, zero, micro
+def _columns(case: Case, names: Sequence[str], rows: Any) -> Columns:
+    """Rows of these arguments, all others as in the case."""
+    import numpy as np  # noqa: PLC0415
+
+    held = {field.name: np.full(len(rows), _number(getattr(case.layout, field.name))) for field in fields(Columns)}
+    return Columns(**held | dict(zip(names, rows.T, strict=True)))
+
+
+def _derived(case: Case, columns: Columns) -> Columns:
+    """Fill in what follows from the rest, where it is free."""
+    import numpy as np  # noqa: PLC0415
+
+    found: dict[str, Any] = {}
+    if "sequence_parallel" in case.free:
+        able = case.training.framework not in ("deepspeed", "fsdp1", "ddp", "single")
+        found["sequence_parallel"] = (columns.tensor_parallel > 1) * float(able)
+    if "reshard_after_forward" in case.free:
+        keeps = (columns.zero_stage == 2) | (_titan(case) & (columns.pipeline_parallel > 1))  # noqa: PLR2004 - ZeRO-2
+        found["reshard_after_forward"] = (~keeps) * 1.0
+    if "gradient_accumulation" in case.free and case.training.global_batch:
+        samples = columns.micro_batch * columns.data_parallel
+        found["gradient_accumulation"] = np.maximum(case.training.global_batch // samples, 1)
+    return replace(columns, **found)
+
+
+def _titan(case: Case) -> bool:
+    """Torchtitan keeps the gathered weights of a pipeline stage."""
+    return case.training.framework == "torchtitan"
+
+
+def _block(case: Case, ladder: Ladder, tensor: int, pipeline: int, context: int) -> Any:
+    """Every way of dividing the work with these degrees of model parallelism, as rows of ``CORE``."""
+    data = case.cluster.gpus // (tensor * pipeline * context)
+    shards = [
+        (replicate, shard, zero)
+        for replicate, shard in _data_splits(case, data, tensor * context)
+        for zero in _zero_stages(case, shard * context)
+    ]
+    lists = (_experts(case, pipeline), _virtual_stages(case, pipeline), _micro_batches(case, data, ladder))
+    return _crossed([(tensor, pipeline, context)], shards, *([(value,) for value in values] for values in lists))
+
+
+def _crossed(*tables: Sequence[tuple[int, ...]]) -> Any:
+    """Every combination of one row of each table, side by side."""
+    import numpy as np  # noqa: PLC0415
+
+    if not all(tables):
+        return np.zeros((0, len(CORE)))
+    arrays = [np.array(table, dtype=np.float64).reshape(len(table), -1) for table in tables]
+    places = np.indices([len(table) for table in tables]).reshape(len(tables), -1)
+    return np.hstack([array[place] for array, place in zip(arrays, places, strict=True)])
 
 
 def _given_or(case: Case, name: str, candidates: Iterable[int]) -> list[int]:
