@@ -293,7 +293,7 @@ def cited_sources():
     root = catalog_folder().parent
     data = [path for path in catalog_folder().rglob("*.yaml") if path.name != "sources.yaml"]
     data += sorted((root.parent / "rules").rglob("*.yaml"))
-    code = [*(root / "terms").rglob("*.py"), *(root / "timing").rglob("*.py")]
+    code = [path for room in ("terms", "timing", "explaining") for path in (root / room).rglob("*.py")]
     found = {
         path: re.findall(r"(?:\bsource|\bkey): \"?([a-z0-9-]+)", path.read_text(encoding="utf-8")) for path in data
     }

@@ -172,3 +172,86 @@ def test_every_entry_that_can_be_explained_is_listed():
     listed = {entry.id for kind in EXPLAINED for entry in advisor.list_catalog(kind=kind).entries}
     unlisted = {key for key in entries() if not key.startswith(("formula:", "optimizer:"))} - listed
     assert unlisted == set()
+
+
+# --- other calculators, and the reader's own GPU ----------------------------------------------------------------------
+
+JOB = {"model": "llama-3-8b", "hardware": "1x8 H100-80GB", "framework": "fsdp2", "zero_stage": 3}
+
+
+@pytest.mark.parametrize(
+    ("question", "entry"),
+    [
+        ("Why does this differ from accelerate estimate-memory?", "calculator-accelerate"),
+        ("Why does DeepSpeed's estimate_zero3_model_states_mem_needs say less?", "calculator-deepspeed"),
+        ("Megatron prints a theoretical memory footprint that differs, why?", "calculator-megatron"),
+        ("The EleutherAI cookbook calculator says something else", "calculator-cookbook"),
+        ("llm-analysis gives another figure", "calculator-llm-analysis"),
+        ("A VRAM calculator says 16 bytes per parameter, why is yours larger?", "calculators"),
+        ("为什么和其他显存计算器的结果不一样？", "calculators"),
+        ("Give me a script to measure the peak on my own GPU", "probe"),
+    ],
+)
+def test_a_question_about_another_calculator_reaches_what_it_leaves_out(question, entry):
+    assert advisor.explain(question=question).id == entry
+
+
+def test_another_calculators_formula_is_worked_for_the_job_beside_our_peak():
+    job = {**JOB, "framework": "deepspeed"}
+    zero2, zero3, peak, _ = advisor.explain(id="calculator-deepspeed", case=job).figures
+    total, table = 8_030_261_248, 128_256 * 4_096
+    assert zero2.value == 2 * total + 18 * total / 8
+    assert zero3.value == 4 * table + 18 * total / 8
+    assert zero3.substituted == "4 · 525,336,576 + 18 · 8,030,261,248 / 8"
+    assert peak.value == advisor.estimate_memory(**job).peak_bytes
+
+
+def test_megatrons_report_counts_the_tables_of_the_fullest_stage():
+    job = {"model": "llama-3-8b", "hardware": "1x8 H100-80GB", "framework": "megatron", "sequence_length": 4096}
+    whole, divided = (
+        advisor.explain(
+            id="calculator-megatron", case=job | {"pipeline_parallel": stages, "tensor_parallel": 2}
+        ).figures
+        for stages in (1, 2)
+    )
+    table, rest = 128_256 * 4_096, 8_030_261_248 - 2 * 128_256 * 4_096
+    assert whole[0].value == pytest.approx((rest + 2 * table) / 2 * (6 + 12 / 4))
+    assert divided[0].value == pytest.approx((rest / 2 + table) / 2 * (6 + 12 / 2))
+    logits = 4 * 4_096 * (4_096 + 128_256) / 2
+    embedding = (8 + 4_096) * 4_096 / 2
+    assert whole[1].value - divided[1].value == pytest.approx(logits - embedding)
+
+
+@pytest.mark.parametrize(
+    ("change", "holds"),
+    [
+        ({}, ["fully_shard(layer, mp_policy=policy, reshard_after_forward=True)", "torchrun --nproc-per-node 8"]),
+        ({"zero_stage": 2}, ["reshard_after_forward=False"]),
+        ({"framework": "ddp", "zero_stage": None}, ["DistributedDataParallel(model, [rank])", "enabled=True"]),
+        (
+            {"framework": "single", "hardware": "1 H200", "zero_stage": None, "precision": "bf16", "recompute": "full"},
+            ["# python probe.py", "dtype=torch.bfloat16", "gradient_checkpointing_enable", "enabled=False"],
+        ),
+        ({"sequence_length": "8k", "micro_batch": 2}, ["= 2, 8192, 1"]),
+        ({"hardware": "2x8 H100-80GB"}, ["--nnodes 2"]),
+    ],
+)
+def test_the_probe_is_a_whole_program_for_the_job(change, holds):
+    answer = advisor.explain(id="probe", case=JOB | change)
+    compile(answer.program, "probe.py", "exec")
+    assert [part for part in [*holds, "'hidden_size': 4096", "measured_peak_gib="] if part not in answer.program] == []
+    assert answer.program in explain_text(answer)
+
+
+def test_a_probe_that_cannot_be_written_says_why_and_gives_the_lines():
+    answer = advisor.explain(id="probe", case={**JOB, "framework": "megatron", "zero_stage": 1})
+    assert "framework=megatron" in answer.caveats[0]
+    assert "max_memory_allocated" in answer.program
+    assert "import" not in answer.program
+
+
+def test_the_probe_of_a_given_config_holds_it():
+    config = {"model_type": "llama", "hidden_size": 256, "num_hidden_layers": 2, "num_attention_heads": 4}
+    config |= {"intermediate_size": 512, "vocab_size": 1000}
+    answer = advisor.explain(id="probe", case={"hf_config": config, "hardware": "1 H100", "framework": "single"})
+    assert f"CONFIG = {config}" in answer.program

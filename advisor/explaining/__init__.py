@@ -18,8 +18,8 @@ from advisor.articles import (
 )
 from advisor.articles.letters import LETTERS
 from advisor.errors import AdvisorError, unknown_name
-from advisor.explaining import live
-from advisor.explaining.entries import Entry, entries
+from advisor.explaining import live, probe
+from advisor.explaining.entries import EXAMPLE, Entry, entries
 from advisor.explaining.search import Found, search
 from advisor.types.answers import SymbolValue
 from advisor.types.explain import ArticleNote, EntryName, ExplainAnswer, ExplainArguments
@@ -114,6 +114,7 @@ def _of_entry(entry: Entry, asked: live.Asked, near: tuple[Entry, ...]) -> Expla
         read = live.of_term if entry.kind == "term" else live.of_symbol
         figures += read(entry.id.partition(":")[2], asked)
     table = tuple(live.matrix(entry, asked)) if entry.matrix else ()
+    program, beyond = _program(asked) if entry.id == probe.PROBE else ("", ())
     return ExplainAnswer(
         covered=True,
         id=entry.id,
@@ -123,11 +124,20 @@ def _of_entry(entry: Entry, asked: live.Asked, near: tuple[Entry, ...]) -> Expla
         formula=entry.formula,
         figures=tuple(figures),
         table=tuple(tuple(map(_filled, row)) for row in entry.table) or table,
-        caveats=entry.caveats,
+        program=program,
+        caveats=(*beyond, *entry.caveats),
         sources=entry.sources,
         see=_names((*(entries()[key] for key in entry.see if key in entries()), *near)),
         versions=versions(),
     )
+
+
+def _program(asked: live.Asked) -> tuple[str, tuple[str, ...]]:
+    """The program of one step for the job asked about, and why it is not whole."""
+    case = live.legal_case(live.job(EXAMPLE, asked))
+    beyond = probe.beyond(case, asked.case)
+    said = f"no whole program is written for {beyond}: put these lines into your own" if beyond else ""
+    return probe.program(case, asked.case), (said,) if said else ()
 
 
 def _filled(text: str) -> str:

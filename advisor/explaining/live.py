@@ -16,6 +16,7 @@ from advisor.catalog.reader import entry_ids, normalised
 from advisor.constraints.legality import require_legal
 from advisor.errors import AdvisorError
 from advisor.estimate import Breakdown, estimate
+from advisor.explaining.calculators import by_others
 from advisor.explaining.entries import EXAMPLE, Entry
 from advisor.placement import Place
 from advisor.resolve import resolve
@@ -139,13 +140,16 @@ def _amount(value: float) -> str:
 
 
 def compared(entry: Entry, asked: Asked) -> Iterator[ExplainedFigure]:
-    """The peak of a job, and of each change to it, by component."""
+    """What other calculators say of a job; its peak, and that of each change to it, by component."""
     base, changes = entry.compare.get("base", EXAMPLE), entry.compare.get("changes", {})
+    if "calculators" in entry.compare:
+        yield from by_others(entry.compare["calculators"], legal_case(job(base, asked)))
     for name, change in {"as it is": {}, **changes}.items():
-        yield _estimated(name, {**_job(base, asked), **change})
+        yield _estimated(name, {**job(base, asked), **change})
 
 
-def _job(base: Mapping[str, Any], asked: Asked) -> dict[str, Any]:
+def job(base: Mapping[str, Any], asked: Asked) -> dict[str, Any]:
+    """The arguments of the job asked about; of the base, with the model that the words name, when none is given."""
     if asked.case is not None:
         return asked.case.model_dump(exclude_none=True)
     return {**base, "model": asked.model} if asked.model else dict(base)
@@ -189,7 +193,7 @@ def components(breakdown: Breakdown) -> Mapping[str, int]:
 def matrix(entry: Entry, asked: Asked) -> Iterator[tuple[str, ...]]:
     """Component by dimension: what is left of each when one dimension doubles, 1 where it divides nothing."""
     changes = entry.matrix["changes"]
-    base = _job(entry.matrix["base"], asked)
+    base = job(entry.matrix["base"], asked)
     resting = {name: _resting({**base, **change}) for name, change in {"": {}, **changes}.items()}
     yield ("component", *changes)
     for component in COMPONENTS:
@@ -213,7 +217,7 @@ def _resting(arguments: Mapping[str, Any]) -> Mapping[str, int]:
 def of_term(name: str, asked: Asked) -> Iterator[ExplainedFigure]:
     """Where a term stands in the job: its value with the job's numbers."""
     try:
-        breakdown = estimate(legal_case(_job(EXAMPLE, asked)))
+        breakdown = estimate(legal_case(job(EXAMPLE, asked)))
     except AdvisorError as error:
         yield ExplainedFigure(name=name, value=None, text=error.detail)
         return
@@ -232,7 +236,7 @@ def of_term(name: str, asked: Asked) -> Iterator[ExplainedFigure]:
 def of_symbol(name: str, asked: Asked) -> Iterator[ExplainedFigure]:
     """A symbol's value in the job."""
     try:
-        case = legal_case(_job(EXAMPLE, asked))
+        case = legal_case(job(EXAMPLE, asked))
         group, _ = Place(case, case.layout).tables.groups[0]
         value = float(Values(Place(case, case.layout, 0, group))[name])
     except (AdvisorError, LookupError) as error:

@@ -25,7 +25,7 @@ UNKNOWN = 1.5
 DERIVED = 0.6
 #: The part of a score that follows the share of our subject's words in the question that the entry speaks of.
 BESIDE = 0.6
-_TOPICS = ("basics", "parallel", "savings", "articles")
+_TOPICS = ("basics", "parallel", "savings", "articles", "calculators")
 _TITLE, _ASKED, _TEXT = 6, 3, 1
 
 

@@ -74,6 +74,7 @@ class ExplainAnswer(Value):
     figures: tuple[ExplainedFigure, ...] = ()
     letters: tuple[SymbolValue, ...] = ()
     table: tuple[tuple[str, ...], ...] = Field(default=(), description="rows; the first is the header")
+    program: str = Field(default="", description="a program for the reader's own GPUs, where the entry is one")
     caveats: tuple[str, ...] = ()
     sources: tuple[str, ...] = ()
     article: ArticleNote | None = None

@@ -23,6 +23,7 @@ def explain_text(answer: ExplainAnswer) -> str:
             [f"Formula: {answer.formula}"] if answer.formula else [],
             [line for figure in answer.figures for line in _figure_lines(figure, answer.formula)],
             table(answer.table) if answer.table else [],
+            [answer.program] if answer.program else [],
             _article_lines(answer.article) if answer.article else [],
             [f"Careful: {caveat}" for caveat in answer.caveats],
             [f"Sources: {'; '.join(answer.sources)}"] if answer.sources else [],
