@@ -156,6 +156,35 @@ def test_a_long_call_that_finds_no_free_worker_is_told_so(pool, portal):
     assert portal.call(work) == "busy"
 
 
+def test_a_search_beyond_those_that_wait_already_is_told_at_once(pool, portal, monkeypatch):
+    monkeypatch.setattr("tools.work.pool.MOST_WAITING", 2)
+
+    async def work():
+        async with anyio.create_task_group() as tasks:
+            for _ in range(3):
+                tasks.start_soon(ask, pool, LONG)
+            await anyio.sleep(0.1)
+            with pytest.raises(AdvisorError, match="2 searches are waiting") as refused:
+                await ask(pool, LONG)
+            tasks.cancel_scope.cancel()
+        return refused.value.code
+
+    assert portal.call(work) == "busy"
+
+
+def test_a_search_that_is_refused_does_not_wait(pool, portal):
+    async def work():
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(ask, pool, LONG)
+            await anyio.sleep(0.1)
+            with anyio.fail_after(0.5), pytest.raises(AdvisorError) as refused:
+                await ask(pool, ("explore", {**LONG[1], "limit": -1}))
+            tasks.cancel_scope.cancel()
+        return refused.value.pointer
+
+    assert portal.call(work) == "/limit"
+
+
 def test_a_call_that_ends_two_workers_is_given_up_and_the_next_is_answered(pool, portal):
     async def kill_all():
         while True:

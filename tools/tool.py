@@ -101,9 +101,7 @@ class Tool:
                 in the log, for a fault of our own.
         """
         try:
-            request = read_request(self.operation.request, arguments)
-            if not allow_paths:
-                self._refuse_beyond_bounds(request)
+            request = self.read(arguments, allow_paths=allow_paths)
             with budget.within(budget_s):
                 answer = self.operation.run(request, allow_paths)
                 whole = getattr(answer, "complete", True) and not budget.left_out()
@@ -112,6 +110,17 @@ class Tool:
             raise
         except Exception as error:
             raise internal_error(self.name, error) from error
+
+    def read(self, arguments: Any, *, allow_paths: bool) -> Value:
+        """The validated request.
+
+        Raises:
+            AdvisorError: what is wrong with the arguments.
+        """
+        request = read_request(self.operation.request, arguments)
+        if not allow_paths:
+            self._refuse_beyond_bounds(request)
+        return request
 
     def _refuse_beyond_bounds(self, request: Value) -> None:
         for name, most in self.most_elsewhere.items():

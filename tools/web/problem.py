@@ -31,6 +31,8 @@ STATUS: Final = {
     "not_ready": HTTPStatus.SERVICE_UNAVAILABLE,
     "time_limit": HTTPStatus.SERVICE_UNAVAILABLE,
 }
+#: What another try may well get past.
+AGAIN_SOON: Final = ("busy", "not_ready")
 PROBLEM_SCHEMA: Final = {
     "type": "object",
     "description": "RFC 9457 problem details",
@@ -70,7 +72,8 @@ def details(error: AdvisorError) -> dict[str, Any]:
 def problem(error: AdvisorError, headers: Mapping[str, str] | None = None) -> JSONResponse:
     """An error as a response."""
     body = details(error)
-    return JSONResponse(body, status_code=body["status"], headers=headers, media_type=PROBLEM)
+    again = {"Retry-After": "1"} if error.code in AGAIN_SOON else None
+    return JSONResponse(body, status_code=body["status"], headers=headers or again, media_type=PROBLEM)
 
 
 def responses(*codes: int) -> dict[int | str, dict[str, Any]]:

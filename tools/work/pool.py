@@ -35,6 +35,8 @@ WORKERS: Final = 2
 LONGEST_REPLY: Final = 256 * 1024 * 1024
 START_LIMIT_S: Final = 120.0
 PAUSE_S: Final = 1.0
+#: Searches that may wait for a worker; one more would hardly get one in time.
+MOST_WAITING: Final = 20
 PACKAGES: Final = Path(__file__).parents[2]
 COMMAND: Final = (sys.executable, "-m", "tools.work.worker")
 
@@ -134,9 +136,11 @@ class Pool:
         """The tool's reply. The worker is killed when the call runs out of time or its caller gives up.
 
         Raises:
-            AdvisorError: what the tool raises; ``busy`` when no worker became free in time, ``time_limit`` when the
-                call was too long, ``worker_lost`` when two workers ended under it.
+            AdvisorError: what the tool raises; ``busy`` when too many calls wait or no worker became free in time,
+                ``time_limit`` when the call was too long, ``worker_lost`` when two workers ended under it.
         """
+        tool.read(arguments, allow_paths=allow_paths)  # what is refused need not wait
+        self._refuse_when_crowded(tool)
         call = {
             "request_id": current_request_id(),
             "tool": tool.name,
@@ -155,6 +159,11 @@ class Pool:
         if "error" in said:
             raise AdvisorError(**said["error"])
         return Sent(**said)
+
+    def _refuse_when_crowded(self, tool: Tool) -> None:
+        if tool.long and self._long.statistics().tasks_waiting >= MOST_WAITING:
+            detail = f"{MOST_WAITING} searches are waiting for a worker already; ask again later"
+            raise AdvisorError("busy", detail)
 
     def _turn(self, tool: Tool) -> AbstractAsyncContextManager[Any]:
         return self._long if tool.long else nullcontext()

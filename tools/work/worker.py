@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import json
 import os
+import select
 import sys
-from typing import TYPE_CHECKING, Any
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, Final
 
 from advisor.errors import AdvisorError
 from advisor.versions import versions
@@ -17,6 +19,8 @@ from tools import find_tool
 from tools.log import log_json
 from tools.request_id import begin_request
 from tools.work.kept import digest
+
+IDLE_S: Final = 1.0
 
 if TYPE_CHECKING:
     from typing import TextIO
@@ -29,6 +33,7 @@ def main() -> None:
     log_json()
     _warm()
     _say(replies, {"edition": digest(json.dumps(versions(), sort_keys=True))})
+    _warm_while_idle()
     for line in sys.stdin:
         _say(replies, answer(json.loads(line)))
 
@@ -48,6 +53,15 @@ def _warm() -> None:
     """Load the catalog, the formulas and the search before the first caller waits for them."""
     for name in ("estimate_memory", "recommend_setup"):
         find_tool(name).reply(find_tool(name).examples[-1], allow_paths=False)
+
+
+def _warm_while_idle() -> None:
+    """Load what is large and seldom asked for, unless a call comes; its first caller would wait seconds for it."""
+    with suppress(AdvisorError, OSError):  # nothing depends on it; and not every system can wait on its input
+        for name in ("list_catalog", "explain"):
+            if select.select([sys.stdin], [], [], IDLE_S)[0]:
+                return
+            find_tool(name).reply(find_tool(name).examples[0], allow_paths=False)
 
 
 def _say(replies: TextIO, message: dict[str, Any]) -> None:
