@@ -88,11 +88,9 @@ def test_a_slow_down_is_the_bandwidth_models_own():
 
 
 def test_what_frameworks_refuse_is_advised_on_under_an_articles_profile():
-    job = {
-        "model": "qwen3-30b-a3b", "framework": "megatron", "pipeline_parallel": 5, "hardware": "5x8 H100-80GB",
-        "profile": "article-m3",
-    }  # fmt: skip
-    assert "stages-of-unlike-length" in fired(**job)
+    job = {"model": "qwen3-30b-a3b", "framework": "megatron", "profile": "article-m3"}
+    assert "stages-of-unlike-length" in fired(**job, hardware="5x8 H100-80GB", pipeline_parallel=5)
+    assert "experts-not-divided-evenly" in fired(**job, hardware="7x8 H100-80GB", expert_parallel=7)
 
 
 def test_the_file_decides(monkeypatch, tmp_path):
