@@ -133,19 +133,17 @@ def symbol_values(lines: Iterable[Line]) -> tuple[SymbolValue, ...]:
     return tuple(found[name] for name in GLOSSARY if name in found)
 
 
+_LOSS_SLOTS = ("loss.kept", "loss.forward", "loss.backward", "loss.softcap", "loss.held_logits")
+_SAVED_SLOTS = (*phases.LAYER_SLOTS, *phases.CHECKPOINT_SLOTS, "head.norm", "head.input")
+
+
 def _activations(stage: StageBreakdown, phase: str) -> Activations:
-    kept = {*phases.LAYER_SLOTS, *phases.CHECKPOINT_SLOTS, "head.norm", "head.input"}
-
-    def total(slots: Iterable[str], at: str) -> int:
-        wanted = set(slots)
-        return sum(line.at(at) for line in stage.lines if line.term.slot in wanted)
-
-    loss = ("loss.kept", "loss.forward", "loss.backward", "loss.softcap", "loss.held_logits")
+    of_layers = [line.amount for slot in phases.LAYER_SLOTS for line in stage.lines_by_slot.get(slot, ())]
     return Activations(
-        saved_bytes=total(kept, phases.FORWARD),
-        loss_bytes=max(total(loss, phases.FORWARD), total(loss, phases.LOSS)),
-        working_set_bytes=total((*phases.WORKING_SLOTS, "working.head"), phase),
-        per_layer_bytes=round(sum(line.amount for line in stage.lines if line.term.slot in phases.LAYER_SLOTS)),
+        saved_bytes=stage.held(_SAVED_SLOTS, phases.FORWARD),
+        loss_bytes=max(stage.held(_LOSS_SLOTS, phases.FORWARD), stage.held(_LOSS_SLOTS, phases.LOSS)),
+        working_set_bytes=stage.held((*phases.WORKING_SLOTS, "working.head"), phase),
+        per_layer_bytes=round(sum(of_layers)),
     )
 
 

@@ -5,7 +5,7 @@ These never decide the verdict here: they are reported beside the step's own ins
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 
 from advisor import phases
 from advisor.estimate import StageBreakdown
@@ -24,21 +24,17 @@ def between_steps(stage: StageBreakdown) -> Mapping[str, int]:
     ``load``: the rank's own weights. ``evaluate``: what rests between steps, one layer's forward pass and the logits.
     ``save``: what rests between steps; a checkpoint that each rank writes of its own shard gathers nothing.
     """
-    resting = _at((*phases.RESIDENT_SLOTS, *_WEIGHTS, *_gradient_slots(stage)), stage, phases.OPTIMIZER)
-    forward = _at((*_FORWARD_ONLY, *_GATHERED), stage, phases.FORWARD) + _one_layer(stage)
-    return {LOAD: _at(_WEIGHTS, stage, phases.OPTIMIZER), EVALUATE: resting + forward, SAVE: resting}
+    kept = {*phases.RESIDENT_SLOTS, *_WEIGHTS, *_gradient_slots(stage)}
+    resting = stage.held(kept, phases.OPTIMIZER)
+    forward = stage.held((*_FORWARD_ONLY, *_GATHERED), phases.FORWARD) + _one_layer(stage)
+    return {LOAD: stage.held(_WEIGHTS, phases.OPTIMIZER), EVALUATE: resting + forward, SAVE: resting}
 
 
 def _gradient_slots(stage: StageBreakdown) -> tuple[str, ...]:
     """Gradients outlive the step only where they have a buffer of their own."""
     if not stage.place.case.training.recipe.gradient_buffer:
         return ()
-    return tuple(line.term.slot for line in stage.lines if line.term.slot.startswith("gradients."))
-
-
-def _at(slots: Iterable[str], stage: StageBreakdown, phase: str) -> int:
-    wanted = set(slots)
-    return sum(line.at(phase) for line in stage.lines if line.term.slot in wanted)
+    return tuple(slot for slot in stage.lines_by_slot if slot.startswith("gradients."))
 
 
 def _one_layer(stage: StageBreakdown) -> int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -53,6 +53,18 @@ class StageBreakdown:
                     totals[phase] += whole * count if exact else sum(line.at(phase) for line in lines)
         return totals
 
+    @cached_property
+    def lines_by_slot(self) -> Mapping[str, list[Line]]:
+        """The lines of each slot."""
+        slots: dict[str, list[Line]] = {}
+        for line in self.lines:
+            slots.setdefault(line.term.slot, []).append(line)
+        return slots
+
+    def held(self, slots: Iterable[str], phase: str) -> int:
+        """Bytes of these slots in a phase."""
+        return sum([line.at(phase) for slot in slots for line in self.lines_by_slot.get(slot, ())])
+
     @property
     def by_phase(self) -> Mapping[str, int]:
         """Bytes alive in each phase."""
@@ -77,8 +89,7 @@ class StageBreakdown:
         """
         if not reduces_on_own_stream(self.place):
             return self.peak_bytes
-        shards = [line for line in self.lines if line.term.slot in phases.GRADIENT_SHARDS]
-        held = {phase: sum(line.at(phase) for line in shards) for phase in phases.PHASES}
+        held = {phase: self.held(phases.GRADIENT_SHARDS, phase) for phase in phases.PHASES}
         return max(self.totals[phase] - held[phase] for phase in phases.PHASES) + max(held.values())
 
     @cached_property

@@ -21,7 +21,7 @@ from advisor.presence import (
 )
 from advisor.symbols import Values
 from advisor.terms import select
-from advisor.types.case import Case
+from advisor.types.case import Case, Layout
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,8 @@ class Line:
 
     def at(self, phase: str) -> int:
         """Whole bytes in a phase."""
-        return int(round(self.amount * self.presence.get(phase, 0)))  # noqa: RUF046 - a numpy scalar rounds to its own kind
+        amount = self.amount * self.presence.get(phase, 0)
+        return amount if type(amount) is int else int(round(amount))  # noqa: RUF046 - a numpy scalar rounds to its own kind
 
     def count(self, phase: str) -> Number:
         """How often the term counts in a phase."""
@@ -78,13 +79,20 @@ def outer_lines(place: Place) -> Iterator[Line]:
     terms = select(choices(place.case) | {"ffn_kind": "none"})
     values = Values(place)
     exact = place.case.policy.profile == "exact"
+    one = isinstance(place.layout, Layout) and isinstance(place.stage, int)
+    never = _never if one else _never_in_columns
     for slot, presence in (outer_presence(place) if exact else always_present(terms)).items():
-        if slot in terms and not _never(presence):
+        if slot in terms and not never(presence):
             yield Line(terms[slot], values, whole_bytes(terms[slot](values)), presence)
 
 
 def _never(presence: Presence) -> bool:
-    """Whether a slot counts at no instant; instants that count alike share one count."""
+    """Whether a slot counts at no instant."""
+    return not any(presence.values())
+
+
+def _never_in_columns(presence: Presence) -> bool:
+    """Whether a slot counts at no instant of any layout or stage; instants that count alike share one column."""
     return all(nowhere(count) for count in {id(count): count for count in presence.values()}.values())
 
 
