@@ -29,7 +29,7 @@ each_era = pytest.mark.parametrize("era", ERAS)
 class SlowRunner:
     """Computes for ever, and remembers whether it was stopped."""
 
-    time_limit_s = 30.0
+    time_limit_s, edition = 30.0, ""
 
     def __init__(self, seconds: float = 3600) -> None:
         self.seconds = seconds
@@ -112,7 +112,7 @@ def test_a_cancelled_call_stops_its_work(era):
 
 def test_a_caller_who_hangs_up_stops_its_work_over_json(monkeypatch):
     runner = SlowRunner()
-    monkeypatch.setattr("tools.http_door.ThreadRunner", lambda _: runner)
+    monkeypatch.setattr("tools.http_door.ThreadRunner", lambda *_: runner)
     app = build_app()
     scope = {
         "type": "http",
