@@ -32,6 +32,16 @@ def client(**policy) -> TestClient:
     return TestClient(build_app(policy=Policy(**policy)), base_url="http://127.0.0.1:8321")
 
 
+def by_mcp(asked, tool, arguments) -> dict:
+    """The error that a call over MCP ends in."""
+    call = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": tool, "arguments": arguments}}
+    with asked:
+        said = asked.post("/mcp", json=call, headers=MCP).text
+    result = json.loads(said.partition("data: ")[2])["result"]
+    assert result["isError"]
+    return result["_meta"]["trainfit/error"]
+
+
 def code(response) -> tuple[int, str]:
     assert response.headers["content-type"] == "application/problem+json"
     return response.status_code, response.json()["code"]
@@ -206,6 +216,29 @@ def test_a_path_in_an_argument_is_refused_over_http(arguments):
     response = client().post("/v1/describe-model", json=arguments)
     assert response.status_code == 422
     assert "root:" not in response.text
+
+
+@pytest.mark.parametrize("tool", ["estimate_memory", "recommend_setup"])
+def test_a_rules_file_is_refused_on_both_surfaces_whether_it_exists_or_not(tool):
+    refused = set()
+    for file in ("/etc/passwd", "/no/such/file.yaml"):
+        arguments = {"model": "7B", "hardware": "8 H100", "rules": file}
+        refused.add(code(client().post(f"/v1/{tool.replace('_', '-')}", json=arguments)))
+        refused.add(by_mcp(client(), tool, arguments)["code"])
+    assert refused == {(422, "path_not_allowed"), "path_not_allowed"}
+
+
+@pytest.mark.parametrize(
+    ("tool", "arguments"),
+    [
+        ("recommend_setup", {"model": "llama-3-8b", "hardware": "8 H100"}),
+        ("find_limit", {"case": {"model": "llama-3-8b", "hardware": "8 H100"}, "of": "gpus"}),
+    ],
+)
+def test_a_search_beyond_its_budget_is_refused_on_both_surfaces(tool, arguments):
+    asked = TestClient(build_app(budget_s=1e-9), base_url="http://127.0.0.1:8321")
+    assert code(asked.post(f"/v1/{tool.replace('_', '-')}", json=arguments)) == (422, "beyond_budget")
+    assert by_mcp(asked, tool, arguments)["code"] == "beyond_budget"
 
 
 def test_a_sweep_beyond_its_budget_is_refused_over_http():
