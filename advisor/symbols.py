@@ -88,6 +88,13 @@ GATE_UP = ("gate_proj", "up_proj", "gate_up_proj", "fc1", "c_fc")
 DOWN = ("down_proj", "fc2")
 
 
+def _splits_vocabulary(place: Place) -> bool:
+    """Frameworks of their own do, and Megatron's modules under DeepSpeed; its AutoTP gathers the logits."""
+    training = place.case.training
+    megatrons = training.framework == "deepspeed" and training.implementation == "fused"
+    return megatrons or training.framework in VOCABULARY_PARALLEL
+
+
 def _ffn(place: Place) -> int:
     return place.model.ffn.hidden if place.model.ffn else 0
 
@@ -169,7 +176,7 @@ _SYMBOLS = (
     Symbol("ep", "expert-parallel ranks", "1", lambda p: p.layout.expert_parallel),
     Symbol("etp", "tensor-parallel ranks inside an expert", "1", lambda p: p.layout.expert_tensor_parallel),
     Symbol("t_c", "ranks that split a checkpoint", "1", lambda p: p.checkpoint_ranks),
-    Symbol("t_v", "ranks that split the vocabulary in the loss", "1", lambda p: p.layout.tensor_parallel if p.case.training.framework in VOCABULARY_PARALLEL else 1),
+    Symbol("t_v", "ranks that split the vocabulary in the loss", "1", lambda p: p.layout.tensor_parallel if _splits_vocabulary(p) else 1),
     Symbol("z_w", "ranks that share the dense weights", "1", lambda p: p.divisor(p.case.training.recipe.weights_divided_from, p.shard_ranks)),
     Symbol("z_b", "ranks that share the quantised weights: FSDP divides them, ZeRO does not", "1", lambda p: 1 if p.case.training.framework == "deepspeed" else p.divisor(p.case.training.recipe.weights_divided_from, p.shard_ranks)),
     Symbol("z_g", "ranks that share the dense gradients", "1", lambda p: p.divisor(p.case.training.recipe.gradients_divided_from, p.shard_ranks)),

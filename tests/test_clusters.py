@@ -333,6 +333,14 @@ def test_deepspeeds_step_flattens_a_ranks_gradients_and_copies_them_to_fp32():
     assert as_gib(ten.peak_bytes - six.peak_bytes) == pytest.approx(80 - 54, rel=0.05)
 
 
+def test_megatrons_modules_under_deepspeed_split_the_logits_and_autotp_gathers_them():
+    megatron, autotp = (
+        amounts(breakdown(**BLOOM_LAYERS | {"implementation": name}).binding)["loss.kept"]
+        for name in ("fused", "reference")
+    )
+    assert autotp == 8 * megatron
+
+
 def test_zero_3_copies_gradients_a_sub_group_at_a_time():
     job = {"model": "llama-3-70b", "hardware": "2x8 H200", "framework": "deepspeed", "recompute": "full"}
     two, three = (breakdown(**job, zero_stage=stage).binding for stage in (2, 3))
