@@ -132,7 +132,7 @@ def test_a_letter_the_number_does_not_depend_on_is_refused_with_those_it_does():
 
 
 @pytest.mark.parametrize(
-    ("values", "words"), [({"N": 8}, "give both"), ({"Phi": 1, "N": 2, "dp": 3}, "gives it already")]
+    ("values", "words"), [({"N": 8}, "give Phi or dp, or both"), ({"Phi": 1, "N": 2, "dp": 3}, "gives it already")]
 )
 def test_a_letter_that_means_one_thing_here_and_another_in_the_article_is_not_guessed(values, words):
     with pytest.raises(AdvisorError, match=words) as refused:

@@ -20,6 +20,6 @@ EXPLAIN: Final = Tool(
     words=lambda answer, _full: explain_text(answer),
     examples=(
         {"question": "Why does tensor parallelism need NVLink?"},
-        {"id": "s1-ch4.5-7b-zero1", "values": {"N": 13e9}},
+        {"id": "s1-ch4.5-7b-zero1", "values": {"Phi": 13e9}},
     ),
 )

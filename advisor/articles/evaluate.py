@@ -148,9 +148,18 @@ def _the_one(case: ArticleCase, name: str, read: Values) -> str:
         raise AdvisorError("unknown_letter", detail, pointer=f"/values/{name}")
     if len(left) == 1:
         return left[0]
+    others = [other for letter in meant for other in _other_names(case, letter, name)]
     meanings = " or ".join(f"{letter} ({LETTERS[letter].meaning})" for letter in meant)
-    hint = "give both, or the one that is meant by its other name" if left else "another name gives it already"
-    raise AdvisorError("invalid_value", f"{name} stands for {meanings}; {hint}", pointer=f"/values/{name}")
+    hint = f"give {' or '.join(others)}, or both" if left else "another name gives it already"
+    detail = f"{name} stands for {meanings}; {hint}"
+    raise AdvisorError("invalid_value", detail, pointer=f"/values/{name}", suggestions=others)
+
+
+def _other_names(case: ArticleCase, letter: str, name: str) -> tuple[str, ...]:
+    """A name of a letter that cannot be mistaken: ours, or another spelling of the article."""
+    spelt = own_letters(case.article).items()
+    names = (letter, *(other for other, own in spelt if own["letter"] == letter))
+    return tuple(other for other in names if other != name)[:1]
 
 
 def _values(case: ArticleCase, given: Values) -> Values:

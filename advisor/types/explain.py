@@ -25,7 +25,7 @@ class ExplainArguments(Value):
     )
     case: CaseArguments | None = Field(default=None, description="the job that the figures are computed for")
     values: dict[str, float] | None = Field(
-        default=None, max_length=40, description="letters of an article's worked number, changed: {'N': 13e9}"
+        default=None, max_length=40, description="letters of an article's worked number, changed: {'Phi': 13e9}"
     )
 
 
