@@ -5,7 +5,7 @@ BIN     = $(VENV)/bin
 STAMP   = $(VENV)/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check fix test-slow test-wheel test-peers validate bench docs serve clean
+.PHONY: help demo test check fix test-slow test-wheel test-peers audit bundle validate bench docs serve clean
 
 help: ## what can be made
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 14
@@ -40,6 +40,18 @@ test-wheel: $(STAMP) ## the wheel in an empty environment, started by each docum
 
 test-peers: $(STAMP) ## suites, clients and loads of others against a real server; installs what it needs
 	$(BIN)/python -m tests.peers
+
+audit: ## known vulnerabilities of what the product installs, and a list of it (an SBOM) in dist/
+	$(PYTHON) -m venv --clear build/runtime
+	build/runtime/bin/python -m pip install --quiet '.[oauth]'
+	$(PYTHON) -m venv build/audit
+	build/audit/bin/python -m pip install --quiet 'pip-audit>=2.9' 'cyclonedx-bom>=7'
+	mkdir -p dist
+	build/audit/bin/cyclonedx-py environment --pyproject pyproject.toml --output-file dist/trainfit.cdx.json build/runtime
+	build/audit/bin/pip-audit --path "$$(build/runtime/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')"
+
+bundle: $(STAMP) ## the MCP bundle in dist/, which desktop hosts install with one click
+	$(BIN)/python -m tests.peers.bundle
 
 validate: $(STAMP) ## hold the estimator against the facts it ships, rewrite docs/accuracy.md
 	$(BIN)/python -m tests.validation all

@@ -3,12 +3,16 @@
 import json
 import re
 import shlex
+import subprocess
+import sys
+import zipfile
 from pathlib import Path
 
 import pytest
 from ruamel.yaml import YAML
 
 import advisor
+from tests.peers.bundle import bundle
 from tests.snippets import servers, stdio_commands
 from tools.serving import serve
 from tools.web.problem import STATUS
@@ -50,8 +54,6 @@ def test_the_image_is_not_root_and_starts_with_options_that_exist():
     assert any(re.fullmatch(r"USER [1-9]\d*:[1-9]\d*", line) for line in lines)
     command = next(line for line in lines if line.startswith("CMD "))
     assert accepted(json.loads(command.removeprefix("CMD ")))
-    copied = [line.split()[1] for line in lines if line.startswith("COPY") and "--from" not in line]
-    assert all((ROOT / name).exists() for name in copied)
 
 
 def test_the_cluster_example_uses_options_and_paths_that_exist_and_no_root():
@@ -82,3 +84,44 @@ def test_the_page_lists_every_option():
     page = text("docs/server.md")
     named = set(re.findall(r"`(--[a-z-]+)`", page[: page.index("## Who may ask")]))
     assert named == {option for parameter in serve.params for option in parameter.opts}
+
+
+def test_the_bundle_starts_the_server_it_holds(tmp_path):
+    manifest = json.loads(text("docs/deploy/manifest.json"))
+    assert (manifest["name"], manifest["version"]) == ("trainfit", advisor.__version__)
+    with zipfile.ZipFile(bundle(tmp_path)) as archive:
+        assert json.loads(archive.read("manifest.json")) == manifest
+        archive.extractall(tmp_path / "held")
+    *_, program = manifest["server"]["mcp_config"]["args"]
+    assert program == manifest["server"]["entry_point"]
+    asked = [sys.executable, program, "--help"]
+    said = subprocess.run(asked, cwd=tmp_path / "held", capture_output=True, text=True, check=True).stdout
+    assert "--tools" in said
+    answered = [
+        sys.executable,
+        "-c",
+        "import advisor; print(advisor.recommend_setup(model='7B', hardware='8 H100').rung)",
+    ]
+    found = subprocess.run(answered, cwd=tmp_path / "held", capture_output=True, text=True, check=True).stdout
+    assert found.startswith("rung-0")
+
+
+def test_every_job_of_the_workflow_calls_targets_that_exist():
+    workflow = YAML(typ="safe").load(text(".github/workflows/ci.yml"))
+    steps = [step["run"] for job in workflow["jobs"].values() for step in job["steps"] if "run" in step]
+    targets = {step.removeprefix("make ") for step in steps if step.startswith("make ")}
+    assert targets == {"test", "test-wheel", "bundle", "audit", "test-peers"}
+    assert targets <= set(re.findall(r"^([a-z-]+):", text("Makefile"), re.MULTILINE))
+    assert workflow["permissions"] == {"contents": "read"}
+
+
+def test_the_image_copies_what_it_needs_and_nothing_is_ignored_that_it_copies():
+    kept = {line.removeprefix("!") for line in text(".dockerignore").splitlines() if line.startswith("!")}
+    copied = {
+        name
+        for line in text("Dockerfile").splitlines()
+        if line.startswith("COPY") and "--from" not in line
+        for name in line.split()[1:-1]
+    }
+    assert copied == kept
+    assert all((ROOT / name).exists() for name in copied)
