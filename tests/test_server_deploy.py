@@ -97,11 +97,8 @@ def test_the_bundle_starts_the_server_it_holds(tmp_path):
     asked = [sys.executable, program, "--help"]
     said = subprocess.run(asked, cwd=tmp_path / "held", capture_output=True, text=True, check=True).stdout
     assert "--tools" in said
-    answered = [
-        sys.executable,
-        "-c",
-        "import advisor; print(advisor.recommend_setup(model='7B', hardware='8 H100').rung)",
-    ]
+    computed = "import advisor; print(advisor.recommend_setup(model='7B', hardware='8 H100').rung)"
+    answered = [sys.executable, "-c", computed]
     found = subprocess.run(answered, cwd=tmp_path / "held", capture_output=True, text=True, check=True).stdout
     assert found.startswith("rung-0")
 

@@ -43,9 +43,8 @@ def main() -> None:
     if npx:
         subprocess.run([npx, "--yes", VALIDATOR, "validate", MANIFEST], check=True)
     written = bundle(ROOT / "dist")
-    print(
-        f"{written.relative_to(ROOT)}: {written.stat().st_size:,} bytes; the manifest was {'' if npx else 'not '}validated"
-    )
+    validated = "validated" if npx else "not validated, for npm is not installed"
+    print(f"{written.relative_to(ROOT)}: {written.stat().st_size:,} bytes; its manifest was {validated}")
 
 
 if __name__ == "__main__":
