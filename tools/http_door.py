@@ -18,6 +18,7 @@ from advisor.request import refuse_unbounded
 from tools import TOOLS
 from tools.json_text import parse_json
 from tools.mcp_door import build_server
+from tools.mcp_sessions import NamedClients
 from tools.schema import with_null
 from tools.tool import Tool
 from tools.web import batch, reading
@@ -110,6 +111,7 @@ def build_app(
     app.add_api_route("/mcp", _no_stream, methods=["GET", "DELETE"], include_in_schema=False)
     app.router.routes.extend(mcp_app.routes)
     add_refusals(app, tools)
+    app.add_middleware(NamedClients)
     app.add_middleware(Gate, policy=policy)
     app.add_middleware(Watch, metrics=metrics, paths=frozenset(getattr(route, "path", "") for route in app.routes))
     return app

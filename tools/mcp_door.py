@@ -19,6 +19,7 @@ from advisor import __version__
 from advisor.errors import AdvisorError
 from tools import TOOLS, allowed_tools, find_tool
 from tools.mcp_reading import in_protocol_words, reading_handlers
+from tools.mcp_sessions import Calls
 from tools.tool import Tool, error_text
 from tools.work.pool import Pool
 from tools.work.runner import TIME_LIMIT_S, Runner, Sent, ThreadRunner
@@ -51,7 +52,7 @@ def build_server(tools: Sequence[Tool] = TOOLS, *, allow_paths: bool, runner: Ru
         allow_paths: whether files named in arguments may be read: True on stdio, False over HTTP.
         runner: computes the calls; a thread of this process when absent.
     """
-    run = runner or ThreadRunner()
+    run, calls = runner or ThreadRunner(), Calls()
 
     async def list_tools(context: Any, _: Any) -> types.ListToolsResult:
         return types.ListToolsResult(tools=[definition(tool) for tool in _offered(tools, context)])
@@ -59,12 +60,14 @@ def build_server(tools: Sequence[Tool] = TOOLS, *, allow_paths: bool, runner: Ru
     async def call_tool(context: Any, params: types.CallToolRequestParams) -> types.CallToolResult:
         try:
             tool = find_tool(params.name, _offered(tools, context))
-            reply = await _reported(run, tool, params.arguments or {}, context, allow_paths=allow_paths)
-            return types.CallToolResult(content=[_text(reply.text)], structured_content=reply.as_data())
+            with calls.in_hand(context):
+                reply = await _reported(run, tool, params.arguments or {}, context, allow_paths=allow_paths)
+                return types.CallToolResult(content=[_text(reply.text)], structured_content=reply.as_data())
         except AdvisorError as error:
             return _refusal(error)
+        return _refusal(AdvisorError("time_limit", "the caller has cancelled the call"))
 
-    return Server(
+    server: Server[Any] = Server(
         "trainfit",
         version=__version__,
         title="TrainFit",
@@ -74,6 +77,8 @@ def build_server(tools: Sequence[Tool] = TOOLS, *, allow_paths: bool, runner: Ru
         on_call_tool=call_tool,
         **reading_handlers(partial(_offered, tools), run),
     )
+    server.add_notification_handler("notifications/cancelled", types.CancelledNotificationParams, calls.cancel)
+    return server
 
 
 def definition(tool: Tool) -> types.Tool:
