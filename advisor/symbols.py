@@ -172,6 +172,7 @@ _SYMBOLS = (
     # who shares
     Symbol("tp", "tensor-parallel ranks", "1", lambda p: p.layout.tensor_parallel),
     Symbol("t_s", "ranks that split the sequence between matrices (tp with sequence parallel)", "1", lambda p: p.sequence_ranks),
+    Symbol("t_a", "ranks that split the kept input of q, k and v, and of gate and up: as t_s, but Megatron's adapters keep it gathered", "1", lambda p: 1 if p.adapters and p.case.training.framework in MEGATRON else p.sequence_ranks),
     Symbol("cp", "context-parallel ranks", "1", lambda p: p.layout.context_parallel),
     Symbol("ep", "expert-parallel ranks", "1", lambda p: p.layout.expert_parallel),
     Symbol("etp", "tensor-parallel ranks inside an expert", "1", lambda p: p.layout.expert_tensor_parallel),

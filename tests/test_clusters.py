@@ -152,6 +152,17 @@ def test_an_expert_without_a_gate_keeps_one_product_the_less():
     assert gated["moe.activation"] == plain["moe.activation"]
 
 
+def test_megatrons_adapters_keep_the_gathered_input_of_q_k_v_and_of_gate_and_up():
+    """Megatron-Bridge's memory-tuning page: each eligible layer retains the whole gathered input until its backward."""
+    job = {"model": "qwen3-8b", "hardware": "1x8 H100-80GB", "framework": "megatron", "tensor_parallel": 2}
+    divided, whole = (
+        amounts(breakdown(**job, method="lora", sequence_parallel=sequence).binding) for sequence in (True, False)
+    )
+    for slot in ("attention.input", "ffn.input"):
+        assert divided[slot] == whole[slot]
+    assert divided["norms.kept"] * 2 == whole["norms.kept"]
+
+
 def test_distributed_checkpoints_divide_the_kept_inputs_as_sequence_parallel_does():
     job = LLAMA_70B | {"recompute": "full"}
     whole, distributed, sequence = (

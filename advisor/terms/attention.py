@@ -6,9 +6,9 @@ FLASH = ("flash", "sdpa")
 
 
 @term("attention.input", source="transformers-code LlamaAttention")
-def attention_input(T, h, w_u, c_q, u_q, t_s):
+def attention_input(T, h, w_u, c_q, u_q, t_a):
     """The normed hidden states that q, k and v read: one tensor, or one cast each under autocast."""
-    return T * h * w_u * c_q * u_q / t_s
+    return T * h * w_u * c_q * u_q / t_a
 
 
 # --- q, k, v ---------------------------------------------------------------------------------------------------------
@@ -236,9 +236,9 @@ def output_copy(T, a, d_v, w_u, u_x, u_o, tp):
 
 
 @term("attention.adapters", source="peft-code Linear", adapters="on")
-def attention_adapters(T, h, a, d_v, w_l, w_8, u_b, r, n_l, m_q, m_o, t_s, tp):
+def attention_adapters(T, h, a, d_v, w_l, w_8, u_b, r, n_l, m_q, m_o, t_a, tp):
     """Adapter inputs of their own (another dtype, or after dropout with its mask) and the rank-r outputs of A."""
-    return T * ((w_l + w_8 * u_b) * (m_q * h / t_s + m_o * a * d_v / tp) + w_l * n_l * r)
+    return T * ((w_l + w_8 * u_b) * (m_q * h / t_a + m_o * a * d_v / tp) + w_l * n_l * r)
 
 
 TERMS = (

@@ -6,9 +6,9 @@ from advisor.formula import term
 
 
 @term("ffn.input", source="transformers-code LlamaMLP", ffn_kind="dense")
-def ffn_input(T, h, w_u, c_g, u_g, t_s):
+def ffn_input(T, h, w_u, c_g, u_g, t_a):
     """The normed hidden states that gate and up read."""
-    return T * h * w_u * c_g * u_g / t_s
+    return T * h * w_u * c_g * u_g / t_a
 
 
 @term("ffn.up", source="transformers-code LlamaMLP", ffn_kind="dense", ffn="gated")
@@ -54,9 +54,9 @@ def ffn_activation_relu(T_f, f, w, tp):
 
 
 @term("ffn.adapters", source="peft-code Linear", ffn_kind="dense", adapters="on")
-def ffn_adapters(T, h, f, w_l, w_8, u_b, m_g, m_d, t_s, tp):
+def ffn_adapters(T, h, f, w_l, w_8, u_b, m_g, m_d, t_a, tp):
     """Adapter inputs of their own."""
-    return T * (w_l + w_8 * u_b) * (m_g * h / t_s + m_d * f / tp)
+    return T * (w_l + w_8 * u_b) * (m_g * h / t_a + m_d * f / tp)
 
 
 # --- mixture of experts ----------------------------------------------------------------------------------------------
