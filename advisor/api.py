@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 from pydantic import Field
 
 from advisor.errors import AdvisorError, unknown_name
-from advisor.request import read_request
+from advisor.request import read_request, tool_name
 from advisor.types import (
     EXPLAINED,
     CaseArguments,
@@ -177,7 +177,7 @@ def find_operation(name: str) -> Operation:
     Raises:
         AdvisorError: ``unknown_tool`` with the nearest names.
     """
-    operation = OPERATIONS.get(name.replace("-", "_"))
+    operation = OPERATIONS.get(tool_name(name))
     if operation is None:
         raise unknown_name("tool", name[:80], OPERATIONS, pointer="")
     return operation

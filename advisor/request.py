@@ -24,6 +24,10 @@ FEW_NAMES: Final = 16
 _HALF_A_CHARACTER: Final = re.compile("[\ud800-\udfff]")
 _COUNT_AND_LETTER: Final = re.compile(r"\s*(\d{1,6})\s*[a-z]", re.IGNORECASE)
 
+#: Names of earlier releases and those of today: whoever wrote the old one down is still answered. None has changed yet.
+FORMER_TOOLS: Final[dict[str, str]] = {}
+FORMER_ARGUMENTS: Final[dict[str, str]] = {}
+
 #: What people write, and the argument they mean where its spelling is not close.
 SYNONYMS: Final = {
     "tp": "tensor_parallel",
@@ -71,6 +75,12 @@ def read_request(model: type[Request], arguments: Any) -> Request:
         return model.model_validate(tidied)
     except ValidationError as error:
         raise _in_our_words(model, error) from None
+
+
+def tool_name(given: str) -> str:
+    """A tool's name of today: hyphens are read as underscores, a former name as the present one."""
+    name = given.replace("-", "_")
+    return FORMER_TOOLS.get(name, name)
 
 
 def refuse_unbounded(data: Any) -> None:
@@ -152,7 +162,8 @@ def _tidied(model: type[BaseModel], arguments: Mapping[Any, Any], pointer: str) 
     """Names with underscores, nulls and empty lists dropped, unknown names refused; a nested case alike."""
     tidied: dict[str, Any] = {}
     for given, value in arguments.items():
-        name = str(given).replace("-", "_")
+        written = str(given).replace("-", "_")
+        name = FORMER_ARGUMENTS.get(written, written)
         if name not in model.model_fields:
             raise unknown_argument(str(given), model.model_fields, pointer=f"{pointer}/{_escaped(str(given)[:80])}")
         if name in tidied:

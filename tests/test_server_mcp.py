@@ -212,7 +212,7 @@ def test_a_summary_of_an_answer_stays_under_eight_hundred_tokens():
     for tool in TOOLS:
         if tool.name != "list_catalog":
             text = tool.reply(dict(tool.examples[0]), allow_paths=False).text
-            assert len(text) / CHARACTERS_PER_TOKEN < 1000, f"{tool.name}: {len(text) / CHARACTERS_PER_TOKEN:.0f}"
+            assert len(text) / CHARACTERS_PER_TOKEN < 800, f"{tool.name}: {len(text) / CHARACTERS_PER_TOKEN:.0f}"
 
 
 def test_a_real_process_offers_what_it_is_told_and_ends_with_its_host():

@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from advisor.errors import unknown_name
+from advisor.request import tool_name
 from tools.describe_model import DESCRIBE_MODEL
 from tools.estimate_memory import ESTIMATE_MEMORY
 from tools.explain import EXPLAIN
@@ -38,15 +39,15 @@ TOOLS: Final[tuple[Tool, ...]] = (
 
 
 def find_tool(name: str, among: Sequence[Tool] = TOOLS) -> Tool:
-    """The tool of that name; hyphens are read as underscores.
+    """The tool of that name; hyphens are read as underscores, a name of an earlier release as the present one.
 
     Raises:
         AdvisorError: ``unknown_tool`` with the nearest names.
     """
     by_name = {tool.name: tool for tool in among}
-    if name.replace("-", "_") not in by_name:
+    if tool_name(name) not in by_name:
         raise unknown_name("tool", name[:80], by_name, pointer="")
-    return by_name[name.replace("-", "_")]
+    return by_name[tool_name(name)]
 
 
 def allowed_tools(names: str | None, among: Sequence[Tool] = TOOLS) -> tuple[Tool, ...]:

@@ -11,7 +11,7 @@ import click
 
 from advisor import __version__
 from advisor.errors import AdvisorError, unknown_name
-from advisor.request import unknown_argument
+from advisor.request import FORMER_ARGUMENTS, tool_name, unknown_argument
 from tools import PRODUCT, TOOLS, find_tool
 from tools.json_text import parse_json
 from tools.serving import EXIT_BAD_CALL, serve
@@ -52,7 +52,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 class _Commands(click.Group):
     def resolve_command(self, ctx: click.Context, args: list[str]) -> Any:
         """A command that does not exist is refused with the nearest names; underscores are read as hyphens."""
-        name = args[0].replace("_", "-")
+        name = tool_name(args[0]).replace("_", "-")
         if name not in self.commands and not name.startswith("-"):
             raise unknown_name("tool", name[:80], self.commands, pointer="")
         return super().resolve_command(ctx, [name, *args[1:]])
@@ -106,8 +106,9 @@ def _option(name: str, schema: Mapping[str, Any]) -> click.Option:
     """An option that takes text: what it may hold is said by the reader. A switch alone means true."""
     kinds = {"object": "JSON|@FILE", "array": "A,B,…", "boolean": "[true|false]"}
     kind = schema.get("type", "")
+    spellings = [name, *(former for former, present in FORMER_ARGUMENTS.items() if present == name)]
     return click.Option(
-        [f"--{name.replace('_', '-')}", name],
+        [*(f"--{each.replace('_', '-')}" for each in spellings), name],
         type=str,
         metavar="|".join(schema["enum"]) if "enum" in schema else kinds.get(kind, kind),
         help=schema.get("description", ""),

@@ -14,7 +14,7 @@ from starlette.exceptions import HTTPException
 
 from advisor import __version__
 from advisor.errors import AdvisorError
-from advisor.request import refuse_unbounded
+from advisor.request import FORMER_TOOLS, refuse_unbounded
 from tools import TOOLS
 from tools.json_text import parse_json
 from tools.mcp_door import build_server
@@ -149,7 +149,9 @@ def _add_tool(app: FastAPI, tool: Tool, runner: KeepingRunner) -> None:
             "requestBody": _body({"application/json": {"schema": with_null(tool.input_schema), "examples": examples}})
         },
     )
-    app.add_api_route(f"/v1/{tool.name}", answer, methods=["POST"], include_in_schema=False)
+    former = [name for name, present in FORMER_TOOLS.items() if present == tool.name]
+    for name in (tool.name, *former, *(each.replace("_", "-") for each in former)):
+        app.add_api_route(f"/v1/{name}", answer, methods=["POST"], include_in_schema=False)
 
 
 def _add_batch(app: FastAPI, tools: Sequence[Tool], runner: Runner, policy: Policy) -> None:
