@@ -13,6 +13,7 @@ from advisor.units import GB, as_gib
 from tests.cases import case
 from tests.validation import measured
 from tests.validation.facts import OWN_FOLDER
+from tests.validation.measured_ladder import PUBLISHED_BASE, STEPS, ladder
 from tests.validation.measured_predictions import after_first_iteration
 
 LLAMA_70B = {
@@ -74,24 +75,15 @@ def test_the_last_rank_of_megatrons_own_7b_test_needs_what_its_golden_values_say
     assert as_gib(last.peak_bytes) == pytest.approx(published, rel=0.02)
 
 
-#: A pull request of Megatron-Bridge, #3107: 70B under fp8 on 32 GPUs, in GB of 1e9 bytes; see after_first_iteration.
-BRIDGE_70B = LLAMA_70B | {
-    "precision": "fp8_weights", "gradient_dtype": "bf16", "loss": "fused", "virtual_stages": 5,
-}  # fmt: skip
-BRIDGE_LADDER = {
-    "more pipeline stages": ({"pipeline_parallel": 8}, 0, 5.6),
-    "more tensor parallel ranks": ({"tensor_parallel": 8}, 0, 8.6),
-    "a stage without embedding or head": ({}, 1, 3.2),
-}
-
-
-@pytest.mark.parametrize("step", BRIDGE_LADDER)
-def test_each_step_of_megatron_bridges_ladder_saves_what_was_published(step):
-    """The rank that printed first is not told: the 3.2 GB published for MLP recompute are those of a middle stage."""
-    change, stage, published = BRIDGE_LADDER[step]
-    before, after = breakdown(**BRIDGE_70B).stages[0], breakdown(**BRIDGE_70B | change).stages[stage]
-    saved = (after_first_iteration(before) - after_first_iteration(after)) / GB
-    assert saved == pytest.approx(published, rel=0.15)
+@pytest.mark.parametrize(
+    ("step", "stage"),
+    [("pipeline stages 4 to 8", 0), ("tensor parallel ranks 4 to 8", 0), ("MLP recompute", 1)],
+)
+def test_each_step_of_megatron_bridges_ladder_saves_what_was_published(step, stage):
+    """The stage that was read is not told: the 3.2 GB published for MLP recompute are those of a middle one."""
+    change, published = STEPS[step]
+    before, after = (after_first_iteration(ladder(c).stages[s]) / GB for c, s in (({}, 0), (change, stage)))
+    assert before - after == pytest.approx(PUBLISHED_BASE - published, rel=0.15)
 
 
 @pytest.mark.parametrize(
@@ -99,8 +91,7 @@ def test_each_step_of_megatron_bridges_ladder_saves_what_was_published(step):
     [({}, 58.8), ({"virtual_stages": 10}, 60.2), ({"pipeline_parallel": 8}, 53.2), ({"tensor_parallel": 8}, 50.2)],
 )
 def test_the_first_optimizer_step_of_an_fp8_recipe_needs_what_megatron_bridge_printed(change, published):
-    first = breakdown(**BRIDGE_70B | change).stages[0]
-    assert after_first_iteration(first) / GB == pytest.approx(published, rel=0.035)
+    assert after_first_iteration(ladder(change).stages[0]) / GB == pytest.approx(published, rel=0.035)
 
 
 # --- who divides what -------------------------------------------------------------------------------------------------

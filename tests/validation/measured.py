@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 from advisor.errors import AdvisorError
 from tests.validation import measured_figures as statistics
+from tests.validation import measured_ladder
 from tests.validation.comparison import Comparison, bias, error_at, median_error, worst
 from tests.validation.facts import CLUSTER, COUNTABLE, NotGivenError, of_rows, read_list
 from tests.validation.measured_predictions import Predicted, predict
@@ -81,7 +82,7 @@ def is_countable(row: Row) -> bool:
 
 def details(path: Path) -> str:
     """Which rows the figures hang on, the allocator's share and the band, as parts of the page."""
-    tables = (_rows_table(path), _allocator_table(predictions(path).rows), _band_table(path))
+    tables = (_rows_table(path), _allocator_table(predictions(path).rows), _band_table(path), measured_ladder.table())
     return "\n\n".join(tables)
 
 
