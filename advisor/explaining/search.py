@@ -17,8 +17,10 @@ from advisor.explaining.spelling import lists, words
 
 #: Robertson and Zaragoza 2009: how fast repetition saturates, and how much a long entry is held back.
 SATURATION, LENGTH = 1.2, 0.75
-#: What the best entry must speak of to answer: so much of the question and so much at all, or nearly all.
-COVERED, TOLD, WHOLE = 0.3, 3.4, 0.75
+#: What the best entry must speak of to answer: such a share of the question, and so much at all.
+ENOUGH = ((0.3, 3.4), (0.5, 2.0), (0.75, 0.0))
+#: Less is enough of an entry called by its name; more is needed where a question names nothing of our subject.
+NAMED, ELSEWHERE = (0.3, 2.0), (0.6, 8.0)
 #: What a word weighs that no entry holds: little, for people ask in words of their own.
 UNKNOWN = 1.5
 #: What is derived from code and rules answers by id; topics are written to answer questions.
@@ -31,20 +33,28 @@ _TITLE, _ASKED, _TEXT = 6, 3, 1
 
 @dataclass(frozen=True)
 class Found:
-    """An entry with its score, what it tells of the question's words by their rarity, and the share that this is.
+    """An entry that shares words with a question.
 
-    The share is 0 where no word of the question belongs to our subject.
+    Attributes:
+        score: how well it answers.
+        told: the weight of the question's words that it speaks of.
+        share: that as a share of all of them.
+        named: the question calls it by its name.
+        ours: some word of the question belongs to our subject.
     """
 
     entry: Entry
     score: float
     told: float
     share: float
+    named: bool
+    ours: bool
 
     @property
     def answers(self) -> bool:
         """Whether the entry speaks of what was asked."""
-        return self.share >= WHOLE or (self.share >= COVERED and self.told >= TOLD)
+        bars = (ELSEWHERE,) if not self.ours else (*ENOUGH, NAMED) if self.named else ENOUGH
+        return any(self.share >= share and self.told >= told for share, told in bars)
 
 
 def search(question: str) -> tuple[Found, ...]:
@@ -61,10 +71,11 @@ def _found(asked: _Asked, index: _Index, key: str) -> Found:
     score = sum(weight * index.saturated(key, counts[word]) for word, weight in spoken.items())
     score *= 1.0 if entry.kind in _TOPICS else DERIVED
     score *= 1 - BESIDE + BESIDE * asked.share(spoken, asked.subject)
-    if index.names[key] <= set(spoken):  # called by its name
+    named = index.names[key] <= spoken.keys()
+    if named:
         score *= 1 + asked.share(index.names[key], asked.words)
-    told = sum(spoken.values())
-    return Found(entry, score, told, asked.share(spoken, asked.words) if asked.subject else 0.0)
+    share = asked.share(spoken, asked.words)
+    return Found(entry, score, sum(spoken.values()), share, named, ours=bool(asked.subject))
 
 
 @dataclass(frozen=True)
@@ -76,7 +87,7 @@ class _Asked:
     @cached_property
     def subject(self) -> Mapping[str, float]:
         """Those that name something of our subject."""
-        return {word: weight for word, weight in self.words.items() if word in lists().subject}
+        return {word: weight for word, weight in self.words.items() if word in lists().subject or "_" in word}
 
     @staticmethod
     def share(spoken: Iterable[str], of: Mapping[str, float]) -> float:

@@ -14,6 +14,8 @@ from functools import cache
 from advisor.catalog.reader import read_catalog_file
 
 _WORD = re.compile(r"[a-z0-9][a-z0-9_.]*|[\u4e00-\u9fff]+")
+_TIMES = re.compile(r"^(\d+)x$")
+_DEVICES = re.compile(r"(?<![a-z0-9])(\d+)\s*x\s*(?=[a-z]+\d{2,4})")
 _CHINESE = re.compile(r"[\u4e00-\u9fff]+")
 LONGEST_CHINESE, SHORTEST_STEM = 8, 3
 
@@ -48,12 +50,13 @@ def lists() -> Lists:
 def words(text: str) -> Iterator[str]:
     """The telling words of a text, in order; what no list knows stays as it is."""
     known = lists()
-    plain = _phrased(text.lower().replace("-", " ").replace(":", " "))
-    for found in _WORD.findall(_phrased(_CHINESE.sub(lambda run: f" {_english(run[0])} ", plain).replace("-", " "))):
-        word = found.strip("._")
+    plain = _phrased(_DEVICES.sub(r"\1 gpus ", text.lower()).replace("-", " ").replace(":", " "))
+    english = _CHINESE.sub(lambda run: f" {_english(run[0])} ", plain).replace("-", " ")
+    for found in _WORD.findall(_phrased(" ".join(english.split()))):
+        word = _TIMES.sub(r"\1", found.strip("._"))
         for part in known.same.get(word, word).split():
             stemmed = stem(part)
-            if stemmed not in known.ignored:
+            if stemmed not in known.ignored and not (stemmed.endswith("ly") and part not in known.same):
                 yield stemmed
 
 
