@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -27,8 +28,13 @@ class Tried:
     @property
     def fits(self) -> bool:
         """Whether it fits with the headroom left free."""
+        return self.times_too_large <= 1
+
+    @property
+    def times_too_large(self) -> float:
+        """The memory that it needs as a multiple of what there is; at most 1 where it fits."""
         limit = limit_bytes(self.breakdown.case, self.breakdown.usable_bytes)
-        return certainty.reserved_bytes(self.breakdown) <= limit
+        return certainty.reserved_bytes(self.breakdown) / limit if limit > 0 else math.inf
 
     def shown(self) -> AtLimit:
         """As the answer says it."""
@@ -45,6 +51,14 @@ class Tried:
 Measure = Callable[[Any], "Tried | None"]
 
 
+#: From the place of a candidate that does not fit, the place of one that may.
+Leap = Callable[[int, "Tried | None"], int]
+
+
+def _no_leap(place: int, _: Tried | None) -> int:
+    return place
+
+
 @dataclass(frozen=True)
 class Edge:
     """The value that fits and its neighbour that does not; either may be missing."""
@@ -59,13 +73,15 @@ def last_that_fits(candidates: Sequence[Any], measure: Measure) -> Edge:
     return _between(candidates, measure, lambda tried: tried is not None and tried.fits)
 
 
-def first_that_fits(candidates: Sequence[Any], measure: Measure) -> Edge:
-    """The edge along candidates of falling need."""
-    edge = _between(candidates, measure, lambda tried: tried is None or not tried.fits)
+def first_that_fits(candidates: Sequence[Any], measure: Measure, leap: Leap = _no_leap) -> Edge:
+    """The edge along candidates of falling need; from one that does not fit, ``leap`` may go on at a later one."""
+    edge = _between(candidates, measure, lambda tried: tried is None or not tried.fits, leap)
     return Edge(edge.outside, edge.inside, edge.tried)
 
 
-def _between(candidates: Sequence[Any], measure: Measure, holds: Callable[[Tried | None], bool]) -> Edge:
+def _between(
+    candidates: Sequence[Any], measure: Measure, holds: Callable[[Tried | None], bool], leap: Leap = _no_leap
+) -> Edge:
     """The last candidate for which ``holds``, and the next one."""
     known: dict[int, Tried | None] = {}
 
@@ -77,7 +93,8 @@ def _between(candidates: Sequence[Any], measure: Measure, holds: Callable[[Tried
     low, high, step = -1, 0, 1
     while high < len(candidates) and holds(at(high)):
         budget.refuse_when_spent("the limit was found")
-        low, high, step = high, high + step, step * 2
+        further = leap(high, at(high))
+        low, high, step = (high, further, 1) if further > high + step else (high, high + step, step * 2)
     high = min(high, len(candidates))
     while high - low > 1:
         middle = (low + high) // 2

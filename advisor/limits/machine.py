@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 
 from advisor import budget
@@ -30,8 +31,15 @@ def fewest_gpus(arguments: CaseArguments, *, allow_paths: bool) -> LimitAnswer:
     """
     cluster = _cluster(arguments, allow_paths)
     node = cluster.gpus_per_node if cluster.gpus > 1 else cluster.device.gpus_per_node
-    hardware = [f"{nodes}x{gpus} {cluster.device.name}" for nodes, gpus in _sizes(node)]
-    edge = _in_gpus(first_that_fits(hardware, lambda line: _searched(arguments, line, allow_paths)))
+    sizes = list(_sizes(node))
+    hardware = [f"{nodes}x{gpus} {cluster.device.name}" for nodes, gpus in sizes]
+
+    def leap(place: int, tried: Tried | None) -> int:
+        """Twice the GPUs halve the need at best, so no fewer than these can do."""
+        needed = math.prod(sizes[place]) * tried.times_too_large if tried else 0.0
+        return next((index for index, size in enumerate(sizes) if math.prod(size) >= needed), place)
+
+    edge = _in_gpus(first_that_fits(hardware, lambda line: _searched(arguments, line, allow_paths), leap))
     notes = [_HOW_TRIED if edge.inside else f"nothing fits on up to {MOST_NODES:,} nodes"]
     if edge.inside and edge.outside and _fits_with_an_offload(arguments, edge.outside, allow_paths):
         notes.append(f"{edge.outside.value} GPUs fit only with an offload; give one to count it")
