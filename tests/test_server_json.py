@@ -9,12 +9,14 @@ import pytest
 from starlette.testclient import TestClient
 
 import advisor
+from advisor.errors import AdvisorError
 from tests.doors import by_python
 from tools import TOOLS, find_tool
 from tools.http_door import build_app
 from tools.log import JsonLines
 from tools.web import batch
 from tools.web.gate import Policy
+from tools.web.problem import problem
 from tools.web.rate import RateLimit
 
 DEVICES = {"kind": "devices", "query": "h100"}
@@ -220,3 +222,10 @@ def test_the_examples_of_the_document_obey_its_schemas():
 def test_the_example_of_a_batch_is_answered(http):
     said = replies(send(http, batch.EXAMPLE))
     assert [(reply["id"], reply["status"]) for reply in said] == [("a", 200), ("b", 200)]
+
+
+def test_a_caller_that_finds_the_server_busy_is_told_when_to_ask_again():
+    for code in ("busy", "not_ready"):
+        refused = problem(AdvisorError(code, "every worker is at work"))
+        assert (refused.status_code, refused.headers["retry-after"]) == (503, "1")
+    assert "retry-after" not in problem(AdvisorError("invalid_value", "no")).headers
