@@ -28,5 +28,4 @@ def step_seconds(case: Case, columns: Columns) -> Any:
 def _part_seconds(case: Case, columns: Columns) -> Any:
     kinds, rows = columns.distinct(LAYER_COLUMNS)
     job = Job(case, columns, kinds=Job(case, kinds), rows=rows)
-    stages = sorted(set(candidate_stages(case, columns)))
-    return reduce(at_least, (stage_time(job, stage).seconds for stage in stages))
+    return reduce(at_least, (stage_time(job, stage).seconds for stage in candidate_stages(case, columns)))

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 from advisor import phases
 from advisor.choices import choices as memory_choices
-from advisor.columnwise import Number, at_least, at_most, choose
+from advisor.columnwise import Number, at_least, choose
 from advisor.formula import Term
-from advisor.layers import even_as_possible
+from advisor.layers import longest_stages
 from advisor.placement import Place
 from advisor.presence import offloads
 from advisor.recompute import keeps, recomputed_layers
@@ -94,9 +94,8 @@ def _once_a_step(
         reduced = line(terms["exchange.reduce_sent"], values, n_p=(1 - gathers) * reductions)
         hidden.append(reduced)
         waits.append(line(terms["exchange.reduce"], values, t_x=reduced.seconds, t_g=busy))
-    for found, offloaded in zip((waits, hidden), _offload(place, terms, values, busy), strict=True):
-        found += offloaded
-    return waits, hidden
+    offloaded, moved = _offload(place, terms, values, busy)
+    return [*waits, *offloaded], [*hidden, *moved]
 
 
 def _offload(
@@ -138,23 +137,10 @@ def _any(flag: Any) -> bool:
 
 def slowest_stage(job: Job) -> StageTime:
     """The stage that a step of one layout waits for."""
-    stages = sorted(set(candidate_stages(job.case, job.layout)))
-    return max((stage_time(job, stage) for stage in stages), key=lambda stage: stage.seconds)
+    found = (stage_time(job, stage) for stage in candidate_stages(job.case, job.layout))
+    return max(found, key=lambda stage: stage.seconds)
 
 
-def candidate_stages(case: Case, layout: Any) -> Iterator[Number]:
-    """Stages among which the slowest lies: the first, the first of the fuller ones, the first that routes, the last."""
-    given = getattr(layout, "stage_layers", ())
-    if given and tuple(given) != even_as_possible(case.model.layers, len(given)):
-        yield from range(len(given))
-        return
-    last = layout.pipeline_parallel - 1
-    yield last * 0
-    fuller = at_most(last - case.model.layers % layout.pipeline_parallel, last)
-    yield fuller
-    if case.model.moe_layers and case.model.moe_layers[0] > 0:
-        per_stage = at_least(case.model.layers // layout.pipeline_parallel, 1)
-        routing = at_most(-(-case.model.moe_layers[0] // per_stage), last)
-        yield routing
-        yield at_least(routing, fuller)
-    yield last
+def candidate_stages(case: Case, layout: Any) -> tuple[int, ...]:
+    """Stages among which the slowest lies."""
+    return longest_stages(Place(case, layout).starts, case.model.moe_layers)
