@@ -229,6 +229,15 @@ def test_a_fault_in_a_worker_is_logged_there_under_the_request_s_id(monkeypatch,
     assert "request id job-17" in caplog.text
 
 
+@pytest.mark.parametrize(("waiting", "loaded"), [([], ["list_catalog", "explain"]), (["a call"], [])])
+def test_what_is_seldom_asked_is_loaded_while_no_call_waits(waiting, loaded, monkeypatch):
+    asked = []
+    monkeypatch.setattr("tools.work.worker.select.select", lambda *_: (waiting, [], []))
+    monkeypatch.setattr("tools.work.worker.find_tool", lambda name: asked.append(name) or find_tool("list_catalog"))
+    worker._warm_while_idle()
+    assert list(dict.fromkeys(asked)) == loaded
+
+
 def test_a_sweep_may_take_more_time_on_the_callers_own_machine_only():
     arguments = {**LONG[1], "budget_s": 100}
     call = {"request_id": "x", "tool": "explore", "arguments": arguments, "allow_paths": False, "budget_s": None}
