@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 from advisor.constraints import expression
@@ -150,6 +151,10 @@ def _shown(layout: Layout, rule: law_rules.Step) -> str:
 
 
 def _text(value: Any) -> str:
+    """A value in few words: equal ones in a row are counted, as in ``15x4/1``."""
     if isinstance(value, bool):
         return "on" if value else "off"
-    return "/".join(str(item) for item in value) if isinstance(value, tuple) else str(value)
+    if not isinstance(value, tuple):
+        return str(value)
+    runs = [(item, len(list(alike))) for item, alike in groupby(value)]
+    return "/".join(f"{count}x{item}" if count > 1 else str(item) for item, count in runs)
