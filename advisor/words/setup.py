@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from advisor.types import Alternative, Layout, SetupAnswer, Step
 
 MOST_STEPS: Final = 9
-STEP_CHARACTERS: Final = 660  # shared by the reasons of all steps, so that the whole stays short
+STEP_CHARACTERS: Final = 600  # shared by the reasons of all steps, so that the whole stays short
 
 
 def setup_text(answer: SetupAnswer, full: bool = False) -> str:
