@@ -20,6 +20,7 @@ from tools.http_door import build_app
 from tools.mcp_door import TOOLS_HEADER, build_server
 from tools.prompts import PROMPTS
 from tools.resources import RESOURCES
+from tools.views import EXTENSION, MEDIA_TYPE, VIEWS
 
 ROOT = Path(__file__).parent.parent
 JOB = {"model": "llama-3-8b", "hardware": "1x8 H100-80GB", "sequence_length": "8k"}
@@ -70,13 +71,14 @@ def test_addresses_are_listed_with_all_that_hosts_show(era):
     forms = asked("list_resource_templates", era=era).resource_templates
     assert [str(each.uri) for each in single] + [each.uri_template for each in forms] == [
         *(each.uri for each in RESOURCES if not each.variables),
+        *(each.uri for each in VIEWS),
         *(each.uri for each in RESOURCES if each.variables),
     ]
     assert all(each.name and each.title and each.description and each.mime_type for each in [*single, *forms])
 
 
 @each_era
-@pytest.mark.parametrize("uri", [each.uri for each in RESOURCES if not each.variables])
+@pytest.mark.parametrize("uri", [each.uri for each in (*RESOURCES, *VIEWS) if "{" not in each.uri])
 def test_everything_listed_can_be_read(era, uri):
     content = read(uri, era)
     assert str(content.uri) == uri
@@ -130,6 +132,35 @@ def test_an_unknown_address_is_answered_with_the_nearest_name(era, uri, near):
     assert error.code == -32602
     assert near in error.message
     assert error.data["uri"] == uri
+
+
+# --- views ------------------------------------------------------------------------------------------------------------
+
+
+@each_era
+def test_a_tool_names_the_page_that_shows_its_answer(era):
+    async def listed():
+        async with Client(build_server(allow_paths=False), mode=era) as client:
+            return client.server_capabilities.extensions, (await client.list_tools()).tools
+
+    extensions, tools = anyio.run(listed)
+    assert era == "legacy" or EXTENSION in extensions  # the older era has no place to say so
+    named = {tool.name: tool.meta["ui"]["resourceUri"] for tool in tools if tool.meta}
+    assert named == {"recommend_setup": VIEWS[0].uri, "estimate_memory": VIEWS[0].uri}
+
+
+def test_a_page_is_whole_and_puts_nothing_into_markup():
+    content = read(VIEWS[0].uri)
+    assert content.mime_type == MEDIA_TYPE
+    assert re.findall(r"https?:|\bsrc=|\bhref=|innerHTML|\beval\b|\bfetch\(", content.text) == []
+    assert len(content.text) < 8000
+
+
+def test_a_page_reads_only_what_answers_hold():
+    fields = find_tool("estimate_memory").output_schema["properties"]
+    (read_by_page,) = re.findall(r"const \{ ([\w, ]+) \} = answer\.estimate \?\? answer", VIEWS[0].html)
+    assert [name for name in read_by_page.split(", ") if name not in fields] == []
+    assert "estimate" in find_tool("recommend_setup").output_schema["properties"]
 
 
 # --- prompts ----------------------------------------------------------------------------------------------------------

@@ -21,6 +21,7 @@ from tools import TOOLS, allowed_tools, find_tool
 from tools.mcp_reading import in_protocol_words, reading_handlers
 from tools.mcp_sessions import Calls
 from tools.tool import Tool, error_text
+from tools.views import EXTENSION, meta_of
 from tools.work.pool import Pool
 from tools.work.runner import TIME_LIMIT_S, Runner, Sent, ThreadRunner
 
@@ -77,6 +78,7 @@ def build_server(tools: Sequence[Tool] = TOOLS, *, allow_paths: bool, runner: Ru
         on_call_tool=call_tool,
         **reading_handlers(partial(_offered, tools), run),
     )
+    server.extensions[EXTENSION] = {}
     server.add_notification_handler("notifications/cancelled", types.CancelledNotificationParams, calls.cancel)
     return server
 
@@ -90,6 +92,7 @@ def definition(tool: Tool) -> types.Tool:
         input_schema=tool.input_schema,
         output_schema=tool.output_schema,
         annotations=READ_ONLY,
+        _meta=meta_of(tool),
     )
 
 

@@ -13,6 +13,7 @@ from tools.completion import Names, complete_address, complete_blank
 from tools.prompts import find_prompt, offered_prompts
 from tools.resources import find_resource, offered_resources
 from tools.tool import error_text
+from tools.views import MEDIA_TYPE, offered_views
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from tools.prompts import Prompt
     from tools.resources import Resource
     from tools.tool import Tool
+    from tools.views import View
     from tools.work.runner import Runner
 
     Handler = Callable[[Any, Any], Awaitable[Any]]
@@ -37,19 +39,22 @@ def reading_handlers(tools_of: Callable[[Any], Sequence[Tool]], run: Runner) -> 
     names = Names(run)
 
     async def list_resources(context: Any, _: Any) -> types.ListResourcesResult:
-        single = [each for each in offered_resources(tools_of(context)) if not each.variables]
-        return types.ListResourcesResult(resources=[_resource(each) for each in single])
+        tools = tools_of(context)
+        single = [_resource(each) for each in offered_resources(tools) if not each.variables]
+        return types.ListResourcesResult(resources=[*single, *map(_view, offered_views(tools))])
 
     async def list_templates(context: Any, _: Any) -> types.ListResourceTemplatesResult:
         forms = [each for each in offered_resources(tools_of(context)) if each.variables]
         return types.ListResourceTemplatesResult(resource_templates=[_template(each) for each in forms])
 
     async def read(context: Any, params: types.ReadResourceRequestParams) -> types.ReadResourceResult:
-        resource, parts = find_resource(params.uri, offered_resources(tools_of(context)))
+        tools = tools_of(context)
+        for view in offered_views(tools):
+            if view.uri == params.uri:
+                return _contents(params.uri, MEDIA_TYPE, view.html)
+        resource, parts = find_resource(params.uri, offered_resources(tools))
         sent = await run.reply(resource.tool, resource.call(parts), allow_paths=False)
-        text = resource.shown(sent, parts)
-        contents = types.TextResourceContents(uri=params.uri, mime_type=resource.media_type, text=text)
-        return types.ReadResourceResult(contents=[contents])
+        return _contents(params.uri, resource.media_type, resource.shown(sent, parts))
 
     async def list_prompts(context: Any, _: Any) -> types.ListPromptsResult:
         return types.ListPromptsResult(prompts=[_prompt(each) for each in offered_prompts(tools_of(context))])
@@ -105,6 +110,15 @@ def _resource(resource: Resource) -> types.Resource:
         description=resource.description,
         mime_type=resource.media_type,
     )
+
+
+def _view(view: View) -> types.Resource:
+    name = view.uri.partition("://")[2]
+    return types.Resource(uri=view.uri, name=name, title=view.title, description=view.description, mime_type=MEDIA_TYPE)
+
+
+def _contents(uri: str, media_type: str, text: str) -> types.ReadResourceResult:
+    return types.ReadResourceResult(contents=[types.TextResourceContents(uri=uri, mime_type=media_type, text=text)])
 
 
 def _template(resource: Resource) -> types.ResourceTemplate:
