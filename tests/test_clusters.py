@@ -76,13 +76,20 @@ def test_the_last_rank_of_megatrons_own_7b_test_needs_what_its_golden_values_say
 
 
 @pytest.mark.parametrize(
-    ("step", "stage"),
-    [("pipeline stages 4 to 8", 0), ("tensor parallel ranks 4 to 8", 0), ("MLP recompute", 1)],
+    "step",
+    [
+        "pipeline stages 4 to 8",
+        "tensor parallel ranks 4 to 8",
+        pytest.param(
+            "MLP recompute",
+            marks=pytest.mark.xfail(strict=True, reason="docs/accuracy.md: which stage was read is not told"),
+        ),
+    ],
 )
-def test_each_step_of_megatron_bridges_ladder_saves_what_was_published(step, stage):
-    """The stage that was read is not told: the 3.2 GB published for MLP recompute are those of a middle one."""
+def test_each_step_of_megatron_bridges_ladder_saves_what_was_published(step):
+    """Read on the first stage after the first step, when Adam's moments first exist."""
     change, published = STEPS[step]
-    before, after = (after_first_iteration(ladder(c).stages[s]) / GB for c, s in (({}, 0), (change, stage)))
+    before, after = (after_first_iteration(ladder(c).stages[0]) / GB for c in ({}, change))
     assert before - after == pytest.approx(PUBLISHED_BASE - published, rel=0.15)
 
 
