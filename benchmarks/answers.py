@@ -15,6 +15,9 @@ ESTIMATES: dict[str, dict[str, Any]] = {
     "llama-3-70b, tensor 4, pipeline 4": {
         "model": "llama-3-70b", "hardware": "4x8 H100-80GB", "tensor_parallel": 4, "pipeline_parallel": 4,
     },
+    "deepseek-v3 (61 layers), FSDP2 on 512 GPUs": {
+        "model": "deepseek-v3", "hardware": "64x8 H800-80GB", "framework": "fsdp2",
+    },
     "deepseek-v3 (61 layers), tensor 2, pipeline 16, experts 16": {
         "model": "deepseek-v3", "hardware": "64x8 H800-80GB", "tensor_parallel": 2, "pipeline_parallel": 16,
         "expert_parallel": 16,
@@ -31,7 +34,7 @@ SEARCHES: dict[str, dict[str, Any]] = {
 def estimates() -> Iterator[Result]:
     """One layout judged and explained; the machine's other work can only add to the fastest call."""
     for name, arguments in ESTIMATES.items():
-        taken = [second * 1000 for second in durations(partial(advisor.estimate_memory, **arguments), runs=50)]
+        taken = [second * 1000 for second in durations(partial(advisor.estimate_memory, **arguments), runs=100)]
         measured = f"{statistics.median(taken):,.1f} ms median, {min(taken):,.1f} ms fastest of {len(taken)}"
         yield Result(f"estimate_memory, {name}", measured)
 
