@@ -61,15 +61,18 @@ class KeepingRunner:
         """See ``tools.work.runner.Runner.reply``; what a path names may change, so with paths nothing is kept."""
         if allow_paths:
             return await self.runner.reply(tool, arguments, allow_paths=True)
-        kept = self.kept(tool, arguments)
-        if kept is None:
-            kept = await self.runner.reply(tool, arguments, allow_paths=False)
-            self._keep(self._name(tool, arguments), kept)
-        return kept
+        name = self._name(tool, arguments)
+        sent = self._found(tool, name)
+        if sent is None:
+            sent = await self.runner.reply(tool, arguments, allow_paths=False)
+            self._keep(name, sent)
+        return sent
 
     def kept(self, tool: Tool, arguments: Any) -> Sent | None:
         """The answer, when it is kept."""
-        name = self._name(tool, arguments)
+        return self._found(tool, self._name(tool, arguments))
+
+    def _found(self, tool: Tool, name: str) -> Sent | None:
         if name not in self._answers:
             return None
         self._answers.move_to_end(name)
