@@ -20,10 +20,14 @@ from tools.log import log_json
 from tools.request_id import begin_request
 from tools.work.kept import digest
 
-IDLE_S: Final = 1.0
-
 if TYPE_CHECKING:
     from typing import TextIO
+
+IDLE_S: Final = 1.0
+SELDOM_ASKED: Final[tuple[tuple[str, dict[str, str]], ...]] = (
+    ("list_catalog", {}),
+    ("explain", {"question": "What is ZeRO?"}),
+)
 
 
 def main() -> None:
@@ -58,10 +62,10 @@ def _warm() -> None:
 def _warm_while_idle() -> None:
     """Load what is large and seldom asked for, unless a call comes; its first caller would wait seconds for it."""
     with suppress(AdvisorError, OSError):  # nothing depends on it; and not every system can wait on its input
-        for name in ("list_catalog", "explain"):
+        for name, arguments in SELDOM_ASKED:
             if select.select([sys.stdin], [], [], IDLE_S)[0]:
                 return
-            find_tool(name).reply(find_tool(name).examples[0], allow_paths=False)
+            find_tool(name).reply(arguments, allow_paths=False)
 
 
 def _say(replies: TextIO, message: dict[str, Any]) -> None:
