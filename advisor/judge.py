@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from advisor.estimate import usable_bytes
+from advisor.layers import unlike_stages
 from advisor.lines import GroupValues, layer_values
 from advisor.placement import Place
 from advisor.stage_figures import stage_figures
@@ -33,7 +34,7 @@ class Judged:
 def judge(case: Case, columns: Columns) -> Judged:
     """Peak bytes of every layout in the columns, by the same terms as ``estimate``.
 
-    Only stages that can bind are evaluated; see ``_binding_stages``.
+    Only stages that can bind are evaluated: of stages that are alike the first, which holds the most micro-batches.
     """
     found = np.zeros((4, len(columns)))
     for rows, part in columns.by_pipeline(CHUNK_ROWS):
@@ -48,26 +49,10 @@ def _judge_part(case: Case, columns: Columns) -> Any:
     """Peak, pools, host and NVMe bytes of each layout's worst stage, a row each."""
     kinds, rows = columns.distinct(LAYER_COLUMNS)
     layers = layer_values(case, kinds)
-    stages = _binding_stages(case, columns.pipeline_parallel)
+    stages = unlike_stages(Place(case, columns).starts, case.model.moe_layers)
     return np.maximum.reduce([_figures(Place(case, columns, stage), layers, rows) for stage in stages])
 
 
 def _figures(place: Place, layers: Mapping[Any, GroupValues], rows: Any) -> Any:
     found = stage_figures(place, layers, len(place.layout), rows)
     return np.stack([found.peak, found.pooled, found.host, found.nvme])
-
-
-def _binding_stages(case: Case, pp: int) -> list[int]:
-    """Stages among which the highest peak lies.
-
-    Later stages hold fewer micro-batches, so of stages with equal layers the first binds: stage 0 (embedding), stage
-    1, the first with a layer more than the others, the first whose layers all route, and the last (head).
-    """
-    last = pp - 1
-    fuller = min(last - case.model.layers % pp, last)
-    stages = {0, min(1, last), fuller, last}
-    if case.model.moe_layers and case.model.moe_layers[0] > 0:
-        per_stage = max(case.model.layers // pp, 1)
-        routing = min(-(-case.model.moe_layers[0] // per_stage), last)
-        stages |= {routing, max(routing, fuller)}
-    return sorted(stages)

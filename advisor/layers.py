@@ -2,22 +2,60 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterable
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache, lru_cache
+from itertools import pairwise
 
 from advisor.architecture.parameters import layer_parameters
 from advisor.types.architecture import ModelArchitecture
 from advisor.types.case import Case
 
 
-def even_as_possible(layers: int, stages: int) -> tuple[int, ...]:
+@cache
+def even_as_possible(layers: int, stages: int, last: int = 0) -> tuple[int, ...]:
     """Layers of each stage. What does not divide goes to the stages before the last one.
 
-    Those hold the fewest micro-batches in flight, and no head.
+    Those hold the fewest micro-batches in flight, and no head. ``last`` asks for a last stage of so many layers.
     """
-    base, extra = divmod(layers, stages)
-    return tuple(base + (stages - 1 - extra <= stage < stages - 1) for stage in range(stages))
+    last = last or layers // stages
+    base, longer = divmod(layers - last, max(stages - 1, 1))
+    before = tuple(base + (stage >= stages - 1 - longer) for stage in range(stages - 1))
+    return (*before, layers - sum(before))
+
+
+@cache
+def stage_starts(layers: int, stages: int, last: int, given: tuple[int, ...]) -> tuple[int, ...]:
+    """Index of each stage's first layer, and of the end: of a given split over so many stages, or of an even one."""
+    return running_sums(given if len(given) == stages else even_as_possible(layers, stages, last))
+
+
+@cache
+def unlike_stages(starts: tuple[int, ...], moe_layers: tuple[int, ...]) -> tuple[int, ...]:
+    """Both ends, and of stages with as many layers of each kind the first, which holds the most micro-batches."""
+    return tuple(sorted({0, len(starts) - 2, *_first_of_each_kind(starts, moe_layers).values()}))
+
+
+@cache
+def longest_stages(starts: tuple[int, ...], moe_layers: tuple[int, ...]) -> tuple[int, ...]:
+    """Both ends, and stages than which none has more layers of each kind."""
+    first_of = _first_of_each_kind(starts, moe_layers)
+    longest = [
+        stage
+        for (dense, routed), stage in first_of.items()
+        if not any(kind != (dense, routed) and kind[0] >= dense and kind[1] >= routed for kind in first_of)
+    ]
+    return tuple(sorted({0, len(starts) - 2, *longest}))
+
+
+def _first_of_each_kind(starts: tuple[int, ...], moe_layers: tuple[int, ...]) -> dict[tuple[int, int], int]:
+    """The first stage with so many dense and so many routed layers."""
+    first_of: dict[tuple[int, int], int] = {}
+    for stage, (start, end) in enumerate(pairwise(starts)):
+        routed = bisect_left(moe_layers, end) - bisect_left(moe_layers, start)
+        first_of.setdefault((end - start - routed, routed), stage)
+    return first_of
 
 
 @dataclass(frozen=True)

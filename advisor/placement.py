@@ -12,8 +12,8 @@ from functools import cached_property
 from typing import Any
 
 from advisor.architecture.parameters import outer_parameters
-from advisor.columnwise import Number, at_least, at_most, choose, pick, whole_quotient
-from advisor.layers import LayerGroup, ModelTables, TrainedPart, model_tables, running_sums, trained_part
+from advisor.columnwise import Number, at_least, at_most, choose, pick
+from advisor.layers import LayerGroup, ModelTables, TrainedPart, model_tables, stage_starts, trained_part
 from advisor.types.architecture import ModelArchitecture
 from advisor.types.case import Case
 
@@ -102,23 +102,21 @@ class Place:
         return model_tables(self.model, self.trained, self.adapters, training.attention == "sdpa_masked", reaches)
 
     @cached_property
+    def starts(self) -> tuple[int, ...]:
+        """Index of each stage's first layer, and of the end; layouts in columns share one pipeline."""
+        layout = self.layout
+        given = getattr(layout, "stage_layers", self.case.layout.stage_layers)
+        return stage_starts(self.model.layers, layout.pipeline_parallel, layout.last_stage_layers, given)
+
+    @cached_property
     def first_layer(self) -> Number:
         """Index of the stage's first layer."""
-        if getattr(self.layout, "stage_layers", ()):
-            return pick(running_sums(self.layout.stage_layers), self.stage)
-        pp = self.layout.pipeline_parallel
-        base, extra = whole_quotient(self.model.layers, pp), self.model.layers % pp
-        return self.stage * base + at_most(at_least(self.stage - (pp - 1 - extra), 0), extra)
+        return pick(self.starts, self.stage)
 
     @cached_property
     def end_layer(self) -> Number:
-        """Index after the stage's last layer; see ``even_as_possible`` for layers that do not divide."""
-        if getattr(self.layout, "stage_layers", ()):
-            return pick(running_sums(self.layout.stage_layers), self.stage + 1)
-        pp = self.layout.pipeline_parallel
-        base, extra = whole_quotient(self.model.layers, pp), self.model.layers % pp
-        after = self.stage + 1
-        return after * base + at_most(at_least(after - (pp - 1 - extra), 0), extra)
+        """Index after the stage's last layer."""
+        return pick(self.starts, self.stage + 1)
 
     @property
     def layers(self) -> Number:

@@ -13,7 +13,7 @@ from advisor.judge import judge
 from advisor.resolve import resolve
 from advisor.search import cost
 from advisor.search.batch import with_batch
-from advisor.search.choose import limit_bytes
+from advisor.search.choose import completed, limit_bytes
 from advisor.search.space import VIRTUAL_STAGES
 from advisor.types import CaseArguments, Layout
 from advisor.types.columns import OFFLOAD_TARGETS, RECOMPUTE_POLICIES, Columns
@@ -49,10 +49,11 @@ def _sizes(case):
         if left or pipeline > case.model.layers or case.model.attention.heads % tensor or too_short:
             continue
         longest = -(-case.model.layers // pipeline)
-        stages = [n for n in VIRTUAL_STAGES if n == 1 or (pipeline > 1 and longest % n == 0)]
+        pieces = [n for n in VIRTUAL_STAGES if n == 1 or (pipeline > 1 and longest % n == 0)]
+        stages = list(itertools.product(pieces, {0, max(case.model.layers - longest * (pipeline - 1), 1)}))
         spread = [n for n in divisors(gpus // pipeline) if experts.count % n == 0] if experts else [1]
         switches = ((False, True) if tensor > 1 else (False,), (False, True), range(4))
-        for shard, virtual, expert, micro in itertools.product(divisors(data), stages, spread, micro_batches):
+        for shard, (virtual, last), expert, micro in itertools.product(divisors(data), stages, spread, micro_batches):
             if batch % (micro * data):
                 continue
             for sequence, reshard, zero in itertools.product(*switches):
@@ -61,6 +62,7 @@ def _sizes(case):
                     "sequence_parallel": sequence,
                     "pipeline_parallel": pipeline,
                     "virtual_stages": virtual,
+                    "last_stage_layers": last,
                     "context_parallel": context,
                     "expert_parallel": expert,
                     "data_parallel_replicate": data // shard,
@@ -74,12 +76,13 @@ def _sizes(case):
 
 def _as_given(case, layout):
     """Whether the layout has what the case holds."""
-    return all(name in case.free or value == getattr(case.layout, name) for name, value in layout.items())
+    free = case.free | {"last_stage_layers"}
+    return all(name in free or value == getattr(case.layout, name) for name, value in layout.items())
 
 
 def columns_of(case, layouts):
     """Dictionaries as columns; what they do not name is the case's."""
-    held = case.layout.model_dump()
+    held = {**case.layout.model_dump(), "last_stage_layers": case.layout.last_stage_layers}
     names = [field.name for field in fields(Columns)]
     rows = [[_number(layout.get(name, held[name])) for name in names] for layout in layouts]
     return Columns(**dict(zip(names, np.array(rows, dtype=float).reshape(-1, len(names)).T, strict=True)))
@@ -101,4 +104,5 @@ def cheapest(case, columns):
 
 def layout_of(case, values):
     """One layout out of a dictionary."""
-    return Layout(**{**case.layout.model_dump(), **values})
+    named = {name: value for name, value in values.items() if name != "last_stage_layers"}
+    return completed(case, Layout(**{**case.layout.model_dump(), **named}), values["last_stage_layers"])

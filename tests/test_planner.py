@@ -20,7 +20,7 @@ from advisor.limits import job as largest
 from advisor.limits import machine
 from advisor.recommend import recommend
 from advisor.search import cost, space
-from advisor.search.choose import Rows, completed, limit_bytes, pick, search
+from advisor.search.choose import Rows, limit_bytes, pick, search
 from advisor.search.sizes import compare_sizes
 from advisor.types import CaseArguments
 from tests.spaces import cheapest, columns_of, every_layout, job, layout_of
@@ -143,7 +143,7 @@ def one_by_one(case):
     best = {}
     for rung in law().ladder.rungs[:2]:
         for values in every_layout(case, rung):
-            one = case.model_copy(update={"layout": completed(case, layout_of(case, values))})
+            one = case.model_copy(update={"layout": layout_of(case, values)})
             if check(one):
                 continue
             memory = estimate(one)

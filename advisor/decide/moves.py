@@ -75,7 +75,9 @@ def alone(case: Case, layout: Layout, lever: str, value: Any) -> Layout | None:
     if lever == "offload_fraction" and value == 0:
         changes["offload_optimizer"] = "none"
     found = moved(case, layout, changes)
-    return completed(case, found) if found and found.pipeline_parallel <= case.model.layers else None
+    if found is None or found.pipeline_parallel > case.model.layers:
+        return None
+    return completed(case, found, found.last_stage_layers)
 
 
 def values_of(layout: Layout, levers: Iterable[str]) -> dict[str, Any]:

@@ -10,6 +10,7 @@ from advisor.constraints import expression
 from advisor.constraints.facts import FactsOf
 from advisor.constraints.legality import legal_rows
 from advisor.constraints.rulebook import law, overlay
+from advisor.layers import even_as_possible
 from advisor.search import cost
 from advisor.search.space import cores_of, with_choices
 from advisor.types.case import Case, Layout
@@ -240,7 +241,8 @@ def _need(candidate: Pick) -> int:
 
 def pick(case: Case, rows: Rows, index: int) -> Pick:
     """One row as a layout, with its figures."""
-    layout = completed(case, Layout(**{**case.layout.model_dump(), **rows.columns.row(index)}))
+    layout = Layout(**{**case.layout.model_dump(), **rows.columns.row(index)})
+    layout = completed(case, layout, int(rows.columns.last_stage_layers[index]))
     return Pick(
         layout,
         rows.rung,
@@ -251,26 +253,21 @@ def pick(case: Case, rows: Rows, index: int) -> Pick:
     )
 
 
-def completed(case: Case, layout: Layout) -> Layout:
-    """The layout with what no column holds: the schedule's name and an uneven split, spelt out."""
+def completed(case: Case, layout: Layout, last: int = 0) -> Layout:
+    """The layout with what no column holds: the schedule's name and an uneven split, spelt out.
+
+    Args:
+        case: the job.
+        layout: one of its layouts.
+        last: layers of the last stage; 0 where the split is as even as can be.
+    """
     changes: dict[str, Any] = {}
     if "pipeline_schedule" in case.free:
         changes["pipeline_schedule"] = "interleaved" if layout.virtual_stages > 1 else "1f1b"
     if "stage_layers" in case.free:
-        changes["stage_layers"] = stage_layers(case.model.layers, layout.pipeline_parallel)
+        split = even_as_possible(case.model.layers, layout.pipeline_parallel, last)
+        changes["stage_layers"] = split if len(set(split)) > 1 else ()
     return layout.model_copy(update=changes)
-
-
-def stage_layers(layers: int, stages: int) -> tuple[int, ...]:
-    """An uneven split as near to even as can be; empty when it is even.
-
-    The last stage, which holds the head, is never among the longer ones, and neither are the first stages, which keep
-    the most micro-batches alive.
-    """
-    base, extra = divmod(layers, stages)
-    if not extra:
-        return ()
-    return tuple(base + (stages - 1 - extra <= stage < stages - 1) for stage in range(stages))
 
 
 def _with(case: Case, chosen: Pick | None) -> Case:

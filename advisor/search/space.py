@@ -9,6 +9,7 @@ else is the constraints' to refuse, each as soon as what it speaks of is chosen,
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import fields, replace
@@ -29,7 +30,7 @@ VIRTUAL_STAGES = (1, 2, 3, 4, 5, 6, 8)
 MODEL_PARALLEL = ("tensor_parallel", "pipeline_parallel", "context_parallel")
 CORE = (
     *MODEL_PARALLEL, "data_parallel_replicate", "data_parallel_shard", "zero_stage", "expert_parallel",
-    "virtual_stages", "micro_batch",
+    "virtual_stages", "last_stage_layers", "micro_batch",
 )  # fmt: skip
 #: What a rung's choices set; all else is chosen before them.
 LEVERS = (*Choice.model_fields, "recompute_layers")
@@ -118,8 +119,13 @@ def _block(case: Case, ladder: Ladder, tensor: int, pipeline: int, context: int)
         for replicate, shard in _data_splits(case, data, tensor * context)
         for zero in _zero_stages(case, shard * context)
     ]
-    lists = (_experts(case, pipeline), _virtual_stages(case, pipeline), _micro_batches(case, data, ladder))
-    return _crossed([(tensor, pipeline, context)], shards, *([(value,) for value in values] for values in lists))
+    experts, stages = _experts(case, pipeline), _stages(case, pipeline)
+    micro_batches = _micro_batches(case, data, ladder)
+    return _crossed([(tensor, pipeline, context)], shards, _single(experts), stages, _single(micro_batches))
+
+
+def _single(values: Sequence[int]) -> list[tuple[int, ...]]:
+    return [(value,) for value in values]
 
 
 def _crossed(*tables: Sequence[tuple[int, ...]]) -> Any:
@@ -174,11 +180,20 @@ def _experts(case: Case, pipeline: int) -> list[int]:
     return _given_or(case, "expert_parallel", divisors(math.gcd(case.model.experts.count, ranks)))
 
 
-def _virtual_stages(case: Case, pipeline: int) -> list[int]:
-    """Pieces that the longest stage divides into evenly; a shorter one's last piece is smaller."""
-    longest = math.ceil(case.model.layers / pipeline)
-    even = [n for n in VIRTUAL_STAGES if n == 1 or (pipeline > 1 and longest % n == 0)]
-    return _given_or(case, "virtual_stages", even)
+def _stages(case: Case, pipeline: int) -> list[tuple[int, ...]]:
+    """Pieces of a rank's stage, and layers of the last stage; 0: as even as can be.
+
+    The longest stage divides into the pieces evenly; a shorter one's last piece is smaller. Where layers do not divide,
+    the last stage, which has the head as well, may also be left as few as the others take without growing longer.
+    """
+    layers = case.model.layers
+    longest = math.ceil(layers / pipeline)
+    pieces = [n for n in VIRTUAL_STAGES if n == 1 or (pipeline > 1 and longest % n == 0)]
+    shortest = max(layers - longest * (pipeline - 1), 1)
+    lasts = [0, shortest] if shortest < layers // pipeline else [0]
+    if "stage_layers" not in case.free:
+        lasts = [case.layout.last_stage_layers]
+    return list(itertools.product(_given_or(case, "virtual_stages", pieces), lasts))
 
 
 def _zero_stages(case: Case, ranks: int) -> list[int]:

@@ -193,6 +193,12 @@ class Layout(Value):
         return self.data_parallel_replicate * self.data_parallel_shard
 
     @property
+    def last_stage_layers(self) -> int:
+        """Layers of the last pipeline stage where a given split does not leave it an even share; else 0."""
+        even = sum(self.stage_layers) // max(len(self.stage_layers), 1)
+        return self.stage_layers[-1] if self.stage_layers and self.stage_layers[-1] != even else 0
+
+    @property
     def world(self) -> int:
         """GPUs the layout uses. Expert parallel lives inside data, context and tensor parallel."""
         return self.tensor_parallel * self.pipeline_parallel * self.context_parallel * self.data_parallel

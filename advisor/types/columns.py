@@ -37,6 +37,7 @@ class Columns:
     tensor_parallel: Column
     sequence_parallel: Column
     pipeline_parallel: Any  # a column, or a plain number where all have the same
+    last_stage_layers: Any  # likewise; 0 where layers are split as evenly as can be
     virtual_stages: Column
     context_parallel: Column
     expert_parallel: Column
@@ -67,17 +68,18 @@ class Columns:
         return Columns(**{field.name: getattr(self, field.name)[rows] for field in fields(self)})
 
     def by_pipeline(self, most: int) -> Iterator[tuple[Any, Columns]]:
-        """Parts of at most so many layouts with the same pipeline, whose length is a plain number in them.
+        """Parts of at most so many layouts with the same pipeline, which is plain numbers in them.
 
         Stages, and the layers on each, are then plain numbers too. Yields each part's rows and the part.
         """
         import numpy as np  # noqa: PLC0415 - a single estimate needs no numpy
 
-        for stages in np.unique(self.pipeline_parallel):
-            alike = np.flatnonzero(self.pipeline_parallel == stages)
+        pipelines, places = self.distinct(("pipeline_parallel", "last_stage_layers"))
+        for place, (stages, last) in enumerate(zip(*vars(pipelines).values(), strict=True)):
+            alike = np.flatnonzero(places == place)
             for start in range(0, len(alike), most):
                 rows = alike[start : start + most]
-                yield rows, replace(self.take(rows), pipeline_parallel=int(stages))
+                yield rows, replace(self.take(rows), pipeline_parallel=int(stages), last_stage_layers=int(last))
 
     def distinct(self, names: tuple[str, ...]) -> tuple[Any, Any]:
         """The combinations that occur in these columns, and each row's place among them.
@@ -95,8 +97,9 @@ class Columns:
         return SimpleNamespace(**{name: getattr(self, name)[first] for name in names}), places
 
     def row(self, index: int) -> Mapping[str, Any]:
-        """One layout's fields by name, in the types that ``Layout`` takes."""
-        values: dict[str, Any] = {f.name: float(getattr(self, f.name)[index]) for f in fields(self)}
+        """One layout's fields by name, in the types that ``Layout`` takes; its split over stages is left out."""
+        names = [field.name for field in fields(self) if field.name != "last_stage_layers"]
+        values: dict[str, Any] = {name: float(getattr(self, name)[index]) for name in names}
         whole: dict[str, Any] = {name: int(value) for name, value in values.items() if name != "offload_fraction"}
         whole["recompute"] = RECOMPUTE_POLICIES[whole["recompute"]]
         for name in ("offload_optimizer", "offload_parameters", "offload_activations"):

@@ -64,7 +64,7 @@ def catalog_logs() -> Array:
 def seconds(case: Case, logs: Array) -> Any:
     """Seconds of a step with these efficiencies: one number, or a column where ``logs`` holds columns."""
     assumed = in_use(case, dict(zip(NAMES, np.exp(logs), strict=True)))
-    job, stages = Job(case, case.layout, assumed), sorted(set(candidate_stages(case, case.layout)))
+    job, stages = Job(case, case.layout, assumed), candidate_stages(case, case.layout)
     timed = [stage_time(job, stage).seconds for stage in stages]
     return np.maximum.reduce([np.broadcast_to(one, logs.shape[1:]) for one in timed])
 
