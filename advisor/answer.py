@@ -31,6 +31,10 @@ from advisor.types.case import Case, Layout
 from advisor.versions import versions
 
 
+#: Frameworks that hold every state whole on each GPU.
+WHOLE_STATES = ("single", "ddp")
+
+
 def answer(case: Case) -> MemoryAnswer:
     """The full answer for one case.
 
@@ -210,7 +214,9 @@ def _next_calls(case: Case, *, fits: bool) -> tuple[NextCall, ...]:
     if case.arguments is None:
         return ()
     given = case.arguments.model_dump(mode="json", exclude_none=True, exclude_defaults=True)
-    arguments = {name: value for name, value in given.items() if name not in (*Layout.model_fields, "detail")}
+    whole = not fits and case.training.framework in WHOLE_STATES  # no layout of such a framework needs less
+    left_open = (*Layout.model_fields, "detail", *(("framework",) if whole else ()))
+    arguments = {name: value for name, value in given.items() if name not in left_open}
     why = "find the layout to run" if fits else "find a layout that fits"
     return (NextCall(tool="recommend_setup", arguments=arguments, why=why),)
 

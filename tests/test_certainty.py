@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from advisor import estimate_memory
+from advisor import estimate_memory, recommend_setup
 from advisor.api import OPERATIONS
 from advisor.catalog.sources import source
 from advisor.request import read_request
@@ -81,3 +81,9 @@ def test_loading_evaluating_and_saving_stand_beside_the_steps_own_phases():
     sizes = {phase.phase: phase.bytes for phase in answer.phases}
     resting = next(phase for phase in answer.phases if phase.phase == "save").bytes
     assert sizes["load"] < resting < sizes["evaluate"] < answer.peak_bytes
+
+
+def test_a_framework_that_divides_no_state_is_left_out_of_the_way_on():
+    found = estimate_memory(model="llama-3-8b", hardware="1x8 H100-80GB", framework="ddp")
+    assert found.verdict == "does_not_fit"
+    assert recommend_setup(**found.next_calls[0].arguments).verdict in ("fits", "comfortable")
