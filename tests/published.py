@@ -2,7 +2,9 @@
 
 What a publication leaves unsaid is read in the recipe that ran it. Megatron-Bridge's performance recipes reduce
 gradients in bf16, balance the router by force and take the loss as one kernel (``perf_recipes/_common.py``);
-DeepSeek-V3's keep bf16 moments in the precision-aware optimizer (``recipes/deepseek/deepseek_v3.py``).
+DeepSeek-V3's keep bf16 moments in the precision-aware optimizer (``recipes/deepseek/deepseek_v3.py``). What the makers
+of DeepSeek-V3 (report, sections 3.2 and 3.3) and of Kimi-K2 (report, section 2.4) keep in eight bits is a precision
+each: ``fp8_compact`` and ``bf16_compact``.
 """
 
 from collections.abc import Iterator, Mapping
@@ -36,16 +38,12 @@ class Published:
         source: where the layout was read, on 2026-11-29.
         job: arguments of the model, the hardware and the training.
         layout: arguments of the layout.
-        unfit: why the product says that it does not fit with the headroom; empty where it does.
-        beyond: what the layout has that the search does not look for, where that makes it faster.
     """
 
     title: str
     source: str
     job: Mapping[str, Any]
     layout: Mapping[str, Any]
-    unfit: str = ""
-    beyond: str = ""
 
     @cached_property
     def theirs(self) -> MemoryAnswer:
@@ -83,7 +81,7 @@ class Published:
         try:
             held = advisor.recommend_setup(**self.job, **{lever: theirs})
         except AdvisorError as error:
-            uneven = "the layers do not divide into equal virtual stages, and the search interleaves no others"
+            uneven = "the longest stage does not divide into so many pieces, and the search interleaves no others"
             return f"held at {theirs}, no layout is legal: {uneven if lever == 'virtual_stages' else error.detail}."
         if held.verdict == "does_not_fit" or held.rung > self.ours.rung:
             return f"held at {theirs}, everything else searched again, it fits only at {held.rung}."
@@ -165,7 +163,7 @@ PUBLISHED: Final = (
         {
             **MIXTURE,
             "gradient_dtype": "fp32",
-            "precision": "fp8_weights",
+            "precision": "fp8_compact",
             "model": "deepseek-v3",
             "hardware": "256x8 H800-80GB",
             "global_batch": 15_360,
@@ -177,8 +175,6 @@ PUBLISHED: Final = (
             "pipeline_schedule": "dualpipe",
             "recompute_modules": ["layernorm", "mla_up_proj", "moe_act"],
         },
-        unfit="it fits, but leaves a thirtieth of the usable memory free where the headroom asks for a twentieth",
-        beyond="DualPipe, which the search does not choose by itself",
     ),
     Published(
         "Kimi-K2, 64x4 GB300",
@@ -199,6 +195,7 @@ PUBLISHED: Final = (
         {
             **MIXTURE,
             "gradient_dtype": "fp32",
+            "precision": "bf16_compact",
             "model": "kimi-k2",
             "hardware": "32x8 H800-80GB",
             "global_batch": 16_384,
@@ -212,7 +209,6 @@ PUBLISHED: Final = (
             "recompute_modules": ["layernorm", "mla_up_proj", "moe_act"],
             "stage_layers": [4] * 15 + [1],
         },
-        beyond="interleaved stages that are not even, and recompute of named modules, which the search does not vary",
     ),
     Published(
         "Mixtral-8x22B, 16x8 H100",
@@ -338,7 +334,5 @@ def section_of(one: Published) -> str:
         f"- published: `{layout_words(one.theirs.layout)}`",
         f"- ours: `{layout_words(one.ours.layout)}` ({one.ours.rung})",
         *(f"- {difference}" for difference in one.differences),
-        *([f"- does not fit here with the headroom: {one.unfit}"] if one.unfit else []),
-        *([f"- theirs has more than the search looks for: {one.beyond}"] if one.beyond else []),
     ]
     return "\n".join(lines)
