@@ -30,7 +30,6 @@ from advisor.types.answers import (
 from advisor.types.case import Case, Layout
 from advisor.versions import versions
 
-
 #: Frameworks that hold every state whole on each GPU.
 WHOLE_STATES = ("single", "ddp")
 
