@@ -90,9 +90,10 @@ def _changes(found: Found) -> Iterator[tuple[str, dict[str, Any], str, str]]:
             "what is trained, over quantized weights",
         )
     if not training.optimizer.name.startswith("adamw_8bit"):
+        steps_shards = training.framework in ("fsdp2", "torchtitan")
         yield (
             "optimizer",
-            {"optimizer": "adamw_8bit"},
+            {"optimizer": "adamw_8bit_torchao" if steps_shards else "adamw_8bit"},
             "keep the optimizer's moments in 8 bits",
             "the optimizer's numerics",
         )

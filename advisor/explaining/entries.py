@@ -164,7 +164,7 @@ def _optimizers() -> Iterator[Entry]:
             title=row["title"],
             says=(f"Beside weights, gradients and a master copy: {row['matrix']} bytes a parameter of a matrix.",),
             asked=f"optimizer {key.replace('_', ' ')} " + " ".join(row["aliases"]).replace("_", " "),
-            compare={"base": EXAMPLE, "changes": {key: {"optimizer": key}}},
+            compare={"base": {**EXAMPLE, "framework": "fsdp1"}, "changes": {key: {"optimizer": key}}},
             caveats=tuple(filter(None, (row.get("notes", ""),))),
             sources=(str(row["source"]),),
         )
