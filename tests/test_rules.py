@@ -15,6 +15,7 @@ from advisor.constraints.facts import facts
 from advisor.constraints.legality import check, condition, legal_rows, require_legal
 from advisor.constraints.rules import json_schema
 from advisor.errors import AdvisorError
+from advisor.phases import MODULE_SLOTS
 from advisor.resolve import resolve
 from advisor.search import space
 from advisor.search.choose import Rows, pick
@@ -27,6 +28,7 @@ UNSAID = {
     "adapters": False, "data_parallel": 1, "framework": "megatron", "global_batch_given": False, "gpus": 8, "heads": 64,
     "kv_heads": 8, "mla": False, "moe": False, "quantized": False, "shard_ranks": 1, "stage_layers_count": 0,
     "stage_layers_given": False, "loss": "standard", "fits": True, "nvme_known": False,
+    **{f"recomputes_{name}": False for name in MODULE_SLOTS},
 }  # fmt: skip
 
 EXAMPLES = [

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any, Final, get_args
 
+from advisor.phases import MODULE_SLOTS
 from advisor.types import arguments as a
 from advisor.types.case import Case, Layout
 from advisor.types.columns import OFFLOAD_TARGETS, RECOMPUTE_POLICIES, Columns
@@ -114,6 +115,13 @@ def _rank_parameters(case: Case, layout: AnyLayout) -> Any:
     return (dense / layout.tensor_parallel + experts) / layout.pipeline_parallel
 
 
+MODULES: Final = tuple(MODULE_SLOTS)
+
+
+def _recomputes(module: str) -> Callable[[Case, AnyLayout], bool]:
+    return lambda case, layout: module in getattr(layout, "recompute_modules", case.layout.recompute_modules)
+
+
 _MODEL: Final = (
     Fact("layers", "transformer layers", lambda c, _: c.model.layers),
     Fact("hidden", "width of the residual stream", lambda c, _: c.model.hidden),
@@ -163,6 +171,7 @@ _DERIVED: Final = (
     Fact("stage_layers_given", "the split of layers over stages was given", _split_named),
     Fact("stage_layers_count", "stages in the given split", _split_stages),
     Fact("stage_layers_sum", "layers in the given split", _split_layers),
+    *(Fact(f"recomputes_{name}", f"{name} is among the modules to recompute", _recomputes(name)) for name in MODULES),
     Fact("recompute_modules_count", "modules named to recompute", lambda c, _: len(c.layout.recompute_modules)),
     Fact("rank_parameters", "parameters one rank works with, before ZeRO divides them", _rank_parameters),
     Fact("rank_tokens", "tokens of one micro-batch on one rank",
