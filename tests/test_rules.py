@@ -4,12 +4,14 @@ import json
 import os
 from dataclasses import fields
 from pathlib import Path
+from typing import get_args
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from advisor.catalog.reader import parse_yaml
 from advisor.constraints import expression, rulebook
 from advisor.constraints.facts import facts
 from advisor.constraints.legality import check, condition, legal_rows, require_legal
@@ -20,6 +22,7 @@ from advisor.resolve import resolve
 from advisor.search import space
 from advisor.search.choose import Rows, pick
 from advisor.types import CaseArguments, Layout
+from advisor.types.arguments import Framework
 from tests.spaces import columns_of, every_layout, job
 
 #: What an example need not say: the layout's defaults, and a dense model on eight GPUs.
@@ -126,6 +129,29 @@ def test_the_schema_for_editors_is_up_to_date():
     if os.environ.get("TRAINFIT_ACCEPT"):
         file.write_text(text)
     assert file.read_text() == text, "run the tests once with TRAINFIT_ACCEPT=1"
+
+
+# --- what frameworks assert -----------------------------------------------------------------------------------------
+
+ASSERTIONS = Path(__file__).parent / "data" / "framework_assertions.yaml"
+ASSERTED = parse_yaml(ASSERTIONS.read_text(encoding="utf-8"), name=ASSERTIONS.name)["assertions"]
+
+
+@pytest.mark.parametrize("row", ASSERTED, ids=lambda row: row["id"])
+def test_what_a_framework_asserts_is_a_rule_or_has_its_reason(row):
+    rules = {rule.id: rule for rule in rulebook.constraints()}
+    assert bool(row.get("rules")) != bool(row.get("why_none")), "either rules or a reason"
+    for name in row.get("rules", ()):
+        rule = rules[name]
+        ours = row["framework"] in get_args(Framework)
+        assert not ours or rule.frameworks == "all" or row["framework"] in rule.frameworks
+        assert rule.examples.holds
+        assert rule.examples.breaks
+
+
+def test_each_assertion_is_listed_once():
+    ids = [row["id"] for row in ASSERTED]
+    assert len(ids) == len(set(ids)) == 81
 
 
 # --- legality -------------------------------------------------------------------------------------------------------
