@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 from pydantic import Field
 
 from advisor.errors import AdvisorError, unknown_name
+from advisor.progress import Listener, told_to
 from advisor.request import read_request, tool_name
 from advisor.types import (
     EXPLAINED,
@@ -84,16 +85,18 @@ def estimate_memory(**arguments: Any) -> MemoryAnswer:
     return cast("MemoryAnswer", call("estimate_memory", arguments, allow_paths=True))
 
 
-def recommend_setup(**arguments: Any) -> SetupAnswer:
+def recommend_setup(*, progress: Listener | None = None, **arguments: Any) -> SetupAnswer:
     """The configuration to run, the steps that led there, and what else was considered.
 
     Args:
+        progress: called with a few words on each part of the search before it starts.
         **arguments: the arguments of a case; a layout argument that is given is kept, an absent one is free.
 
     Raises:
         AdvisorError: for arguments that are unknown, out of range or contradictory.
     """
-    return cast("SetupAnswer", call("recommend_setup", arguments, allow_paths=True))
+    with told_to(progress):
+        return cast("SetupAnswer", call("recommend_setup", arguments, allow_paths=True))
 
 
 def describe_model(**arguments: Any) -> ModelAnswer:
@@ -108,16 +111,18 @@ def describe_model(**arguments: Any) -> ModelAnswer:
     return cast("ModelAnswer", call("describe_model", arguments, allow_paths=True))
 
 
-def explore(**arguments: Any) -> ExploreAnswer:
+def explore(*, progress: Listener | None = None, **arguments: Any) -> ExploreAnswer:
     """A sweep: a case with some arguments over lists or ranges, as a table.
 
     Args:
+        progress: called with a few words on each part of the sweep before it is computed.
         **arguments: ``case``, ``vary``, and optionally ``where``, ``sort``, ``limit``, ``budget_s``, ``format``.
 
     Raises:
         AdvisorError: the case or the sweep cannot be understood, or no combination is legal.
     """
-    return cast("ExploreAnswer", call("explore", arguments, allow_paths=True))
+    with told_to(progress):
+        return cast("ExploreAnswer", call("explore", arguments, allow_paths=True))
 
 
 def find_limit(**arguments: Any) -> LimitAnswer:

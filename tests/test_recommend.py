@@ -4,6 +4,7 @@ from functools import cache
 
 import pytest
 
+import advisor
 from advisor.answer import answer
 from advisor.errors import AdvisorError
 from advisor.recommend import recommend
@@ -283,3 +284,18 @@ def test_the_default_batch_divides_over_any_number_of_gpus():
 
 def test_the_same_request_gets_the_same_answer():
     assert ask(**JOBS["70b"]) == recommended("70b")
+
+
+def test_whoever_asks_hears_what_a_search_is_at():
+    heard = []
+    advisor.recommend_setup(**JOBS["8b-8"], framework="megatron", progress=heard.append)
+    assert heard == ["megatron on 8 GPUs, rung-0-sharding", "megatron on 8 GPUs, rung-1-recompute"]
+    advisor.recommend_setup(**JOBS["8b-lora"])
+    assert len(heard) == 2
+
+
+def test_whoever_asks_hears_what_a_sweep_is_at():
+    heard = []
+    case = {**JOBS["8b-8"], "framework": "megatron", "tensor_parallel": 2}
+    swept = advisor.explore(case=case, vary={"micro_batch": [1, 2, 4]}, progress=heard.append)
+    assert heard == [f"{swept.judged} legal layouts"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from advisor import budget
+from advisor import budget, progress
 from advisor.constraints import expression
 from advisor.constraints.facts import FactsOf
 from advisor.constraints.legality import legal_rows
@@ -123,6 +123,7 @@ def search(case: Case, *, on_the_gpus: bool = False) -> Found:
         if any(best) and budget.is_spent_before("lower rungs"):
             break
         budget.refuse_when_spent(f"{rung.id} in {case.training.framework}")
+        progress.tell(f"{case.training.framework} on {case.cluster.gpus:,} GPUs, {rung.id}")
         opened.append(_judged(case, rung, cores, limit))
         best.append(_best(case, opened[-1], ladder))
         if _settled(case, best, opened):

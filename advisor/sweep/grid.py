@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from advisor import certainty
+from advisor import certainty, progress
 from advisor.constraints.legality import broken_rows
 from advisor.errors import AdvisorError
 from advisor.judge import judge
@@ -186,6 +186,7 @@ def _judged(rows: Iterator[_Rows], log: _Log) -> Iterator[Table]:
         codes = {name: np.concatenate([each.codes[name] for each in together]) for name in together[0].codes}
         reasons = broken_rows(case, columns)
         legal = reasons == ""
+        progress.tell(f"{np.count_nonzero(legal):,} legal layouts")
         found, counts = np.unique(reasons[~legal], return_counts=True)
         log.refused.update({str(reason): int(count) for reason, count in zip(found, counts, strict=True)})
         yield {**_taken(codes, legal), **_results(case, columns.take(legal))}
