@@ -20,7 +20,7 @@ from advisor.articles.letters import LETTERS
 from advisor.errors import AdvisorError, unknown_name
 from advisor.explaining import live, probe
 from advisor.explaining.entries import EXAMPLE, Entry, entries
-from advisor.explaining.search import Found, search
+from advisor.explaining.search import BESIDE, Found, search
 from advisor.types.answers import SymbolValue
 from advisor.types.explain import ArticleNote, EntryName, ExplainAnswer, ExplainArguments
 from advisor.versions import versions
@@ -42,12 +42,12 @@ def explain(arguments: ExplainArguments) -> ExplainAnswer:
     if arguments.id is not None:
         return _by_id(arguments.id, arguments)
     question = arguments.question or ""
-    found = search(live.subject(question))
+    found = search(question)
     if not found or not found[0].answers:
-        return ExplainAnswer(covered=False, see=_names(_entries(found[:MOST_NEAR])), versions=versions())
+        return ExplainAnswer(covered=False, see=_names(_entries(found)[:MOST_NEAR]), versions=versions())
     _refuse_values(arguments)
     asked = live.read_question(question, arguments.case)
-    return _of_entry(found[0].entry, asked, tuple(_entries(found[1:MOST_NEAR])))
+    return _of_entry(found[0].entry, asked, _entries(found)[1:MOST_NEAR])
 
 
 def _by_id(key: str, arguments: ExplainArguments) -> ExplainAnswer:
@@ -145,8 +145,8 @@ def _filled(text: str) -> str:
     return _REFERENCE.sub(lambda match: live.worked(match[1], live.Asked()).text, text)
 
 
-def _entries(found: Iterable[Found]) -> Iterable[Entry]:
-    return (each.entry for each in found)
+def _entries(found: Iterable[Found]) -> tuple[Entry, ...]:
+    return tuple(each.entry for each in found if each.entry.kind != BESIDE)
 
 
 def _names(found: Iterable[Entry]) -> tuple[EntryName, ...]:

@@ -24,6 +24,7 @@ class Entry:
 
     Attributes:
         asked: other words that readers use for it; searched, never shown.
+        asks: ways to ask for it, in English and Chinese; searched, never shown.
         figures: worked numbers of the articles that show it.
         compare: a job and changes to it, by name: estimated when asked.
         matrix: a job and changes to it: which component each change divides, and by how much.
@@ -34,6 +35,7 @@ class Entry:
     title: str
     says: tuple[str, ...] = ()
     asked: str = ""
+    asks: tuple[str, ...] = ()
     formula: str = ""
     figures: tuple[str, ...] = ()
     compare: Mapping[str, Any] = field(default_factory=dict)
@@ -51,6 +53,19 @@ def entries() -> Mapping[str, Entry]:
     return {entry.id: entry for entry in found}
 
 
+@cache
+def beside() -> Mapping[str, Entry]:
+    """Subjects near ours that nothing here answers: what asks for one of them is told apart from what is ours."""
+    return {
+        key: Entry(key, kind="beside", title=key.replace("-", " "), asked=row["asked"], asks=_lines(row["asks"]))
+        for key, row in read_catalog_file("knowledge/beside.yaml").items()
+    }
+
+
+def _lines(text: str) -> tuple[str, ...]:
+    return tuple(text.splitlines())
+
+
 def _topics() -> Iterator[Entry]:
     for name in entry_ids("knowledge/topics"):
         for key, row in read_catalog_file(f"knowledge/topics/{name}.yaml").items():
@@ -60,6 +75,7 @@ def _topics() -> Iterator[Entry]:
                 kind=name,
                 title=row["title"],
                 asked=row.get("asked", ""),
+                asks=_lines(row.get("asks", "")),
                 formula=row.get("formula", ""),
                 compare=row.get("compare", {}),
                 matrix=row.get("matrix", {}),

@@ -26,7 +26,7 @@ from advisor.types.case import Case
 from advisor.types.explain import ExplainedFigure
 from advisor.units import BILLION, MILLION, format_bytes, format_count
 
-_SIZE = re.compile(r"(?<![\w.])(\d{1,5}(?:\.\d{1,3})?)\s*b(?![a-z])", re.IGNORECASE)
+_SIZE = re.compile(r"(?<![A-Za-z0-9_.])(\d{1,5}(?:\.\d{1,3})?)\s*b(?![a-z])", re.IGNORECASE)
 _GPUS = re.compile(r"(\d{1,6})\s*(?:x\s*\w+\s*)?(?:gpus?|cards?|ranks?|张|块|卡)", re.IGNORECASE)
 #: Components, by the first part of their slots.
 COMPONENTS: Mapping[str, tuple[str, ...]] = {

@@ -1,7 +1,7 @@
-"""A question in words → the entries that answer it, by BM25; a question that none answers is told apart.
+"""A question in words → the entries that answer it; a question that none answers is told apart.
 
-An entry is held to speak of everything that a question names of our subject, and preferred when called by its name. See
-docs/decisions for why this is some lines of our own.
+Words are weighed by BM25; an entry is held to speak of everything that a question names of our subject, and preferred
+when it is asked for in much the same words. See docs/decisions for why this is some lines of our own.
 """
 
 from __future__ import annotations
@@ -12,7 +12,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache, cached_property
 
-from advisor.explaining.entries import Entry, entries
+from advisor.explaining.entries import Entry, beside, entries
+from advisor.explaining.live import subject
 from advisor.explaining.spelling import lists, words
 
 #: Robertson and Zaragoza 2009: how fast repetition saturates, and how much a long entry is held back.
@@ -21,14 +22,22 @@ SATURATION, LENGTH = 1.2, 0.75
 ENOUGH = ((0.3, 3.4), (0.5, 2.0), (0.75, 0.0))
 #: Less is enough of an entry called by its name; more is needed where a question names nothing of our subject.
 NAMED, ELSEWHERE = (0.3, 2.0), (0.6, 8.0)
+#: A question so much like one that asks for the entry is the same question.
+SAME = 0.6
 #: What a word weighs that no entry holds: little, for people ask in words of their own.
 UNKNOWN = 1.5
+#: What numbers and names of models and devices weigh beside other words: they set the job, seldom the subject.
+NUMBER, SETTING = 0.4, 0.5
 #: What is derived from code and rules answers by id; topics are written to answer questions.
 DERIVED = 0.6
 #: The part of a score that follows the share of our subject's words in the question that the entry speaks of.
-BESIDE = 0.6
-_TOPICS = ("basics", "parallel", "savings", "articles", "calculators")
-_TITLE, _ASKED, _TEXT = 6, 3, 1
+HELD = 0.6
+#: How much more an entry counts that is called by its name, and one that is asked for in the very words.
+CALLED, ALIKE = 0.3, 2.0
+#: The kind of subjects near ours.
+BESIDE = "beside"
+_TOPICS = (BESIDE, "basics", "parallel", "savings", "articles", "calculators")
+_TITLE, _ASKED, _ASKS, _TEXT = 3, 3, 1, 1
 
 
 @dataclass(frozen=True)
@@ -41,6 +50,7 @@ class Found:
         share: that as a share of all of them.
         named: the question calls it by its name.
         ours: some word of the question belongs to our subject.
+        alike: how much the question is in the words of one that asks for the entry.
     """
 
     entry: Entry
@@ -49,10 +59,15 @@ class Found:
     share: float
     named: bool
     ours: bool
+    alike: float
 
     @property
     def answers(self) -> bool:
         """Whether the entry speaks of what was asked."""
+        if self.entry.kind == BESIDE:
+            return False
+        if self.alike >= SAME:
+            return True
         bars = (ELSEWHERE,) if not self.ours else (*ENOUGH, NAMED) if self.named else ENOUGH
         return any(self.share >= share and self.told >= told for share, told in bars)
 
@@ -60,22 +75,24 @@ class Found:
 def search(question: str) -> tuple[Found, ...]:
     """Entries by how well they answer, best first; only those that share a word with the question."""
     index = _index()
-    asked = _Asked({word: index.rarity(word) for word in words(question)})
-    found = [_found(asked, index, key) for key in index.counts if not asked.words.keys().isdisjoint(index.counts[key])]
-    return tuple(sorted(found, key=lambda each: -each.score))
+    asked = _Asked({word: index.weight(word) for word in words(subject(question))})
+    keys = dict.fromkeys(key for word in asked.words for key in index.holders.get(word, ()))
+    return tuple(sorted((_found(asked, index, key) for key in keys), key=lambda each: -each.score))
 
 
 def _found(asked: _Asked, index: _Index, key: str) -> Found:
-    entry, counts = entries()[key], index.counts[key]
+    entry, counts = index.entries[key], index.counts[key]
     spoken = {word: weight for word, weight in asked.words.items() if word in counts}
     score = sum(weight * index.saturated(key, counts[word]) for word, weight in spoken.items())
     score *= 1.0 if entry.kind in _TOPICS else DERIVED
-    score *= 1 - BESIDE + BESIDE * asked.share(spoken, asked.subject)
+    score *= 1 - HELD + HELD * asked.share(spoken, asked.subject)
+    alike = max((asked.likeness(ask) for ask in index.asks[key]), default=0.0)
+    score *= 1 + ALIKE * alike
     named = index.names[key] <= spoken.keys()
     if named:
-        score *= 1 + asked.share(index.names[key], asked.words)
+        score *= 1 + CALLED * asked.share(index.names[key], asked.words)
     share = asked.share(spoken, asked.words)
-    return Found(entry, score, sum(spoken.values()), share, named, ours=bool(asked.subject))
+    return Found(entry, score, sum(spoken.values()), share, named, ours=bool(asked.subject), alike=alike)
 
 
 @dataclass(frozen=True)
@@ -89,27 +106,75 @@ class _Asked:
         """Those that name something of our subject."""
         return {word: weight for word, weight in self.words.items() if word in lists().subject or "_" in word}
 
+    @cached_property
+    def total(self) -> float:
+        """What all of them weigh."""
+        return sum(self.words.values())
+
     @staticmethod
     def share(spoken: Iterable[str], of: Mapping[str, float]) -> float:
         """How much of some words is spoken of, by weight."""
         return sum(of.get(word, 0.0) for word in spoken) / (sum(of.values()) or 1.0)
 
+    def likeness(self, ask: Mapping[str, float]) -> float:
+        """How much of both the question and another one is in the other (Dice), by weight."""
+        shared = sum(weight for word, weight in self.words.items() if word in ask)
+        return 2 * shared / (self.total + sum(ask.values())) if shared else 0.0
+
 
 @dataclass(frozen=True)
 class _Index:
-    """Words of every entry, and in how many topics each stands."""
+    """Words of every entry and of every way to ask for it, and in how many topics each word stands."""
 
+    entries: Mapping[str, Entry]
     counts: Mapping[str, Counter[str]]
     names: Mapping[str, frozenset[str]]
-    lengths: Mapping[str, int]
-    holding: Counter[str]
-    topics: int
-    mean: float
 
-    def rarity(self, word: str) -> float:
+    @cached_property
+    def lengths(self) -> Mapping[str, int]:
+        return {key: counted.total() for key, counted in self.counts.items()}
+
+    @cached_property
+    def mean(self) -> float:
+        return sum(self.lengths.values()) / len(self.lengths)
+
+    @cached_property
+    def holders(self) -> Mapping[str, tuple[str, ...]]:
+        """The entries that hold each word."""
+        found: dict[str, list[str]] = {}
+        for key, counted in self.counts.items():
+            for word in counted:
+                found.setdefault(word, []).append(key)
+        return {word: tuple(keys) for word, keys in found.items()}
+
+    @cached_property
+    def asks(self) -> Mapping[str, tuple[Mapping[str, float], ...]]:
+        """The weighed words of every way to ask for an entry."""
+        return {
+            key: tuple({word: self.weight(word) for word in words(subject(ask))} for ask in entry.asks)
+            for key, entry in self.entries.items()
+        }
+
+    @cached_property
+    def topics(self) -> Counter[str]:
+        """In how many topics each word stands."""
+        return Counter(
+            word for key, counted in self.counts.items() if self.entries[key].kind in _TOPICS for word in counted
+        )
+
+    @cached_property
+    def topic_count(self) -> int:
+        return sum(entry.kind in _TOPICS for entry in self.entries.values())
+
+    def weight(self, word: str) -> float:
         """How telling a word is, by the topics that hold it."""
-        held = self.holding[word]
-        return math.log(1 + (self.topics - held + 0.5) / (held + 0.5)) if held else UNKNOWN
+        held = self.topics[word]
+        if word.replace(".", "").isdigit() and not held:
+            return 0.0
+        rarity = math.log(1 + (self.topic_count - held + 0.5) / (held + 0.5)) if held else UNKNOWN
+        if word.replace(".", "").isdigit():
+            return NUMBER * rarity
+        return SETTING * rarity if word in lists().settings else rarity
 
     def saturated(self, key: str, count: int) -> float:
         """How much a word's repetition in an entry counts."""
@@ -119,17 +184,15 @@ class _Index:
 
 @cache
 def _index() -> _Index:
-    counts = {key: _counted(entry) for key, entry in entries().items()}
-    lengths = {key: counted.total() for key, counted in counts.items()}
-    topics = [key for key, entry in entries().items() if entry.kind in _TOPICS]
-    holding = Counter(word for key in topics for word in counts[key])
-    names = {key: frozenset(words(key)) or frozenset({key}) for key in counts}
-    return _Index(counts, names, lengths, holding, len(topics), sum(lengths.values()) / len(lengths))
+    known = {**entries(), **beside()}
+    counts = {key: _counted(entry) for key, entry in known.items()}
+    return _Index(known, counts, {key: frozenset(words(key)) or frozenset({key}) for key in counts})
 
 
 def _counted(entry: Entry) -> Counter[str]:
     counted: Counter[str] = Counter()
-    for text, weight in ((f"{entry.title} {entry.id}", _TITLE), (entry.asked, _ASKED), (" ".join(entry.says), _TEXT)):
+    texts = ((f"{entry.title} {entry.id}", _TITLE), (entry.asked, _ASKED), (" ".join(entry.says), _TEXT))
+    for text, weight in (*texts, *((subject(ask), _ASKS) for ask in entry.asks)):
         for word in words(text):
             counted[word] += weight
     return counted
