@@ -37,7 +37,7 @@ def judge(case: Case, columns: Columns) -> Judged:
     Only stages that can bind are evaluated: of stages that are alike the first, which holds the most micro-batches.
     """
     found = np.zeros((4, len(columns)))
-    for rows, part in columns.by_pipeline(CHUNK_ROWS):
+    for rows, part in columns.parts(CHUNK_ROWS):
         found[:, rows] = _judge_part(case, part)
     peak, pooled, host, nvme = found
     reserved = np.round(pooled * (1 + case.training.fragmentation))

@@ -58,12 +58,13 @@ def _whole_root(layers: Number) -> Number:
 def keeping_policies(place: Place, slot: str) -> tuple[int, ...]:
     """For each recompute policy 1 where it keeps the slot in every layer it does not recompute whole, else 0.
 
-    For one layout only its own policy is told.
+    For one layout, and for those that have the same policy, only that one is told.
     """
     policy, keeps_scores = place.layout.recompute, place.case.training.attention == "eager"
     if isinstance(policy, str):
         return (0 if slot in dropped_slots(policy, place.layout.recompute_modules, keeps_scores) else 1,)
-    return _keeping(slot, place.case.layout.recompute_modules, keeps_scores)
+    kept = _keeping(slot, place.case.layout.recompute_modules, keeps_scores)
+    return (kept[policy],) if isinstance(policy, int) else kept
 
 
 @cache

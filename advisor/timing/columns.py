@@ -20,7 +20,7 @@ def step_seconds(case: Case, columns: Columns) -> Any:
     import numpy as np  # noqa: PLC0415 - a single estimate needs no numpy
 
     seconds = np.zeros(len(columns))
-    for rows, part in columns.by_pipeline(CHUNK_ROWS):
+    for rows, part in columns.parts(CHUNK_ROWS):
         seconds[rows] = _part_seconds(case, part)
     return seconds
 

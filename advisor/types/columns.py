@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    Column = NDArray[np.float64]
+    Column = NDArray[np.float64] | Any
 
 RECOMPUTE_POLICIES: tuple[str, ...] = get_args(a.RecomputePolicy)
 OFFLOAD_TARGETS: tuple[str, ...] = get_args(a.OffloadTarget)
@@ -30,14 +30,21 @@ LAYER_COLUMNS = (
 )  # fmt: skip
 
 
+_PIPELINE = ("pipeline_parallel", "last_stage_layers")
+
+
 @dataclass(frozen=True)
 class Columns:
-    """Layouts as columns of equal length. ``recompute`` and the offloads hold indices into the tuples above."""
+    """Layouts as columns of equal length. ``recompute`` and the offloads hold indices into the tuples above.
+
+    In a part (``parts``) what all layouts have in common is a plain number. ``last_stage_layers`` is 0 where layers are
+    split as evenly as can be.
+    """
 
     tensor_parallel: Column
     sequence_parallel: Column
-    pipeline_parallel: Any  # a column, or a plain number where all have the same
-    last_stage_layers: Any  # likewise; 0 where layers are split as evenly as can be
+    pipeline_parallel: Column
+    last_stage_layers: Column
     virtual_stages: Column
     context_parallel: Column
     expert_parallel: Column
@@ -67,19 +74,19 @@ class Columns:
         """The rows that a mask, a slice or an index array selects."""
         return Columns(**{field.name: getattr(self, field.name)[rows] for field in fields(self)})
 
-    def by_pipeline(self, most: int) -> Iterator[tuple[Any, Columns]]:
-        """Parts of at most so many layouts with the same pipeline, which is plain numbers in them.
+    def parts(self, most: int) -> Iterator[tuple[Any, Columns]]:
+        """Parts of at most so many layouts with the same pipeline and, where there are many, the same recompute.
 
-        Stages, and the layers on each, are then plain numbers too. Yields each part's rows and the part.
+        What all layouts of a part have in common is a plain number in it, stages and their layers among that, so that
+        most of the arithmetic is plain too. Yields each part's rows and the part.
         """
         import numpy as np  # noqa: PLC0415 - a single estimate needs no numpy
 
-        pipelines, places = self.distinct(("pipeline_parallel", "last_stage_layers"))
-        for place, (stages, last) in enumerate(zip(*vars(pipelines).values(), strict=True)):
-            alike = np.flatnonzero(places == place)
-            for start in range(0, len(alike), most):
-                rows = alike[start : start + most]
-                yield rows, replace(self.take(rows), pipeline_parallel=int(stages), last_stage_layers=int(last))
+        for pipeline in _alike(self.distinct(_PIPELINE)[1]):
+            few = len(pipeline) <= most
+            for alike in [pipeline] if few else [pipeline[rows] for rows in _alike(self.recompute[pipeline])]:
+                for rows in np.array_split(alike, -(-len(alike) // most)):
+                    yield rows, _plain(self.take(rows))
 
     def distinct(self, names: tuple[str, ...]) -> tuple[Any, Any]:
         """The combinations that occur in these columns, and each row's place among them.
@@ -89,12 +96,13 @@ class Columns:
         """
         import numpy as np  # noqa: PLC0415 - a single estimate needs no numpy
 
+        held = {name: getattr(self, name) for name in names}
+        varying = {name: column for name, column in held.items() if isinstance(column, np.ndarray)}
         key = np.zeros(len(self))
-        for name in names:
-            column = getattr(self, name)
+        for column in varying.values():
             key = key * (column.max(initial=0) + 1) + column  # whole numbers, far below 2**53 together
         _, first, places = np.unique(key, return_index=True, return_inverse=True)
-        return SimpleNamespace(**{name: getattr(self, name)[first] for name in names}), places
+        return SimpleNamespace(**held | {name: column[first] for name, column in varying.items()}), places
 
     def row(self, index: int) -> Mapping[str, Any]:
         """One layout's fields by name, in the types that ``Layout`` takes; its split over stages is left out."""
@@ -107,3 +115,27 @@ class Columns:
         for name in ("sequence_parallel", "reshard_after_forward"):
             whole[name] = bool(whole[name])
         return {**whole, "offload_fraction": values["offload_fraction"]}
+
+
+def _plain(columns: Columns) -> Columns:
+    """The same layouts; a column of equal values becomes a plain number, but for the one that tells their count."""
+    common = {
+        field.name: _number(column[0])
+        for field in fields(columns)
+        if field.name != "tensor_parallel" and (column := getattr(columns, field.name)).min() == column.max()
+    }
+    return replace(columns, **common)
+
+
+def _alike(values: Column) -> Iterator[Any]:
+    """The rows of each value that occurs."""
+    import numpy as np  # noqa: PLC0415 - a single estimate needs no numpy
+
+    for value in np.unique(values):
+        yield np.flatnonzero(values == value)
+
+
+def _number(value: Any) -> int | float:
+    """A column's value as a plain number, whole where it is."""
+    number = float(value)
+    return int(number) if number.is_integer() else number
