@@ -7,9 +7,9 @@ import pytest
 import advisor
 from advisor.articles import case_ids, find_case
 from advisor.articles.collectives import all_gather, all_reduce, reduce_scatter
-from advisor.catalog.reader import read_yaml
+from advisor.catalog.reader import read_catalog_file, read_yaml
 from advisor.errors import AdvisorError
-from advisor.explaining.entries import entries
+from advisor.explaining.entries import beside, entries
 from advisor.explaining.live import read_question
 from advisor.explaining.spelling import words
 from advisor.symbols import GLOSSARY
@@ -45,13 +45,38 @@ def test_another_subject_is_not_covered(question):
 def test_every_question_names_entries_that_exist():
     named = {key for asked in QUESTIONS.values() for row in asked["ours"] for key in row["entries"]}
     assert named <= set(entries())
-    assert len(OTHERS) == 30
+    assert len(OTHERS) == 50
+
+
+def test_a_topic_is_reached_by_the_ways_to_ask_for_it():
+    ways = [(key, ask) for key, entry in entries().items() for ask in entry.asks][::5]
+    missed = [(key, ask) for key, ask in ways if advisor.explain(question=ask).id != key]
+    assert len(ways) > 150
+    assert len(missed) <= len(ways) // 30, missed
+
+
+@pytest.mark.parametrize("key", beside())
+def test_a_subject_beside_ours_is_neither_covered_nor_named(key):
+    for ask in beside()[key].asks:
+        answer = advisor.explain(question=ask)
+        assert not answer.covered, ask
+        assert key not in {near.id for near in answer.see}
+
+
+@pytest.mark.parametrize(("kind", "between"), [("chinese", " "), ("same", " "), ("phrases", "; ")])
+def test_a_spelling_stands_for_one_thing(kind, between):
+    spellings = [
+        word for listed in read_catalog_file("knowledge/words.yaml")[kind].values() for word in listed.split(between)
+    ]
+    assert len(spellings) == len(set(spellings))
 
 
 def test_chinese_and_english_words_for_one_thing_are_one_word():
     assert list(words("张量并行")) == list(words("tensor parallelism")) == list(words("TP"))
     assert list(words("全量重算激活")) == list(words("full recomputation of activations"))
     assert list(words("爨")) == []  # one character that no list holds tells nothing
+    assert list(words("爨鼎簋")) == ["爨鼎", "鼎簋"]
+    assert list(words("tp4 80G torch.cuda")) == [*words("TP 4"), *words("80 GB"), *words("torch cuda")]
 
 
 def test_every_entry_can_be_asked_for_and_read():
@@ -107,6 +132,7 @@ def test_figures_follow_the_model_and_the_gpus_in_the_question():
     assert small.id == "zero"
     assert small.figures[0].value == pytest.approx(4 * 13e9 + 12 * 13e9 / 16)
     assert read_question("llama-3-70b on 8 H100 GPUs", None).model == "llama-3-70b"
+    assert read_question("全参训练7B要多少显存？", None).parameters == 7e9
 
 
 def test_figures_follow_the_case():

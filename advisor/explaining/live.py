@@ -61,8 +61,8 @@ def read_question(question: str, case: CaseArguments | None) -> Asked:
 
 
 def subject(question: str) -> str:
-    """The question without sizes and GPU counts: they set figures, and say nothing of the subject."""
-    return _GPUS.sub(" ", _SIZE.sub(" ", question))
+    """The question without counts of GPUs: they set figures, and say nothing of the subject."""
+    return _GPUS.sub(" ", question)
 
 
 # --- worked numbers ---------------------------------------------------------------------------------------------------

@@ -21,7 +21,7 @@ SATURATION, LENGTH = 1.2, 0.75
 #: What the best entry must speak of to answer: such a share of the question, and so much at all.
 ENOUGH = ((0.3, 3.4), (0.5, 2.0), (0.75, 0.0))
 #: Less is enough of an entry called by its name; more is needed where a question names nothing of our subject.
-NAMED, ELSEWHERE = (0.3, 2.0), (0.6, 8.0)
+NAMED, ELSEWHERE = (0.3, 2.0), (0.6, 6.0)
 #: A question so much like one that asks for the entry is the same question.
 SAME = 0.6
 #: What a word weighs that no entry holds: little, for people ask in words of their own.
@@ -129,6 +129,7 @@ class _Index:
     entries: Mapping[str, Entry]
     counts: Mapping[str, Counter[str]]
     names: Mapping[str, frozenset[str]]
+    ways: Mapping[str, tuple[tuple[str, ...], ...]]
 
     @cached_property
     def lengths(self) -> Mapping[str, int]:
@@ -151,30 +152,22 @@ class _Index:
     def asks(self) -> Mapping[str, tuple[Mapping[str, float], ...]]:
         """The weighed words of every way to ask for an entry."""
         return {
-            key: tuple({word: self.weight(word) for word in words(subject(ask))} for ask in entry.asks)
-            for key, entry in self.entries.items()
+            key: tuple({word: self.weight(word) for word in way} for way in ways) for key, ways in self.ways.items()
         }
 
     @cached_property
-    def topics(self) -> Counter[str]:
-        """In how many topics each word stands."""
-        return Counter(
-            word for key, counted in self.counts.items() if self.entries[key].kind in _TOPICS for word in counted
-        )
-
-    @cached_property
-    def topic_count(self) -> int:
-        return sum(entry.kind in _TOPICS for entry in self.entries.values())
+    def weights(self) -> Mapping[str, float]:
+        """How telling each word of the topics is, by how many of them hold it."""
+        topics = [counted for key, counted in self.counts.items() if self.entries[key].kind in _TOPICS]
+        holding = Counter(word for counted in topics for word in counted)
+        return {
+            word: _told(word) * math.log(1 + (len(topics) - held + 0.5) / (held + 0.5))
+            for word, held in holding.items()
+        }
 
     def weight(self, word: str) -> float:
-        """How telling a word is, by the topics that hold it."""
-        held = self.topics[word]
-        if word.replace(".", "").isdigit() and not held:
-            return 0.0
-        rarity = math.log(1 + (self.topic_count - held + 0.5) / (held + 0.5)) if held else UNKNOWN
-        if word.replace(".", "").isdigit():
-            return NUMBER * rarity
-        return SETTING * rarity if word in lists().settings else rarity
+        """How telling a word is; a number that no topic holds tells nothing."""
+        return self.weights.get(word, 0.0 if word[0].isdigit() else UNKNOWN)
 
     def saturated(self, key: str, count: int) -> float:
         """How much a word's repetition in an entry counts."""
@@ -182,17 +175,23 @@ class _Index:
         return count * (SATURATION + 1) / (count + SATURATION * length)
 
 
+def _told(word: str) -> float:
+    """What a word tells of the subject beside one as rare that sets no job."""
+    return SETTING if word in lists().settings else NUMBER if word.replace(".", "").isdigit() else 1.0
+
+
 @cache
 def _index() -> _Index:
     known = {**entries(), **beside()}
-    counts = {key: _counted(entry) for key, entry in known.items()}
-    return _Index(known, counts, {key: frozenset(words(key)) or frozenset({key}) for key in counts})
+    ways = {key: tuple(tuple(words(subject(ask))) for ask in entry.asks) for key, entry in known.items()}
+    counts = {key: _counted(entry, ways[key]) for key, entry in known.items()}
+    return _Index(known, counts, {key: frozenset(words(key)) or frozenset({key}) for key in known}, ways)
 
 
-def _counted(entry: Entry) -> Counter[str]:
+def _counted(entry: Entry, ways: Iterable[tuple[str, ...]]) -> Counter[str]:
     counted: Counter[str] = Counter()
     texts = ((f"{entry.title} {entry.id}", _TITLE), (entry.asked, _ASKED), (" ".join(entry.says), _TEXT))
-    for text, weight in (*texts, *((subject(ask), _ASKS) for ask in entry.asks)):
-        for word in words(text):
+    for found, weight in (*((words(text), weight) for text, weight in texts), *((way, _ASKS) for way in ways)):
+        for word in found:
             counted[word] += weight
     return counted

@@ -10,23 +10,23 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from itertools import pairwise
 
 from advisor.catalog.reader import read_catalog_file
 
 _WORD = re.compile(r"[a-z0-9][a-z0-9_.]*|[\u4e00-\u9fff]+")
-_TIMES = re.compile(r"^(\d+)x$")
+_TIMES = re.compile(r"(?<![a-z0-9_.])(\d+)x(?![a-z0-9_.])")
 _DEVICES = re.compile(r"(?<![a-z0-9])(\d+)\s*x\s*(?=[a-z]+\d{2,4})")
 _JOINED = re.compile(r"(?<![a-z0-9])(?:(tp|pp|dp|ep|cp|sp|top|rank)(\d+)|(\d+)(g|gb|gib)(?![a-z0-9]))")
 _DOTTED = re.compile(r"(?<=[a-z_])\.(?=[a-z])")
 _CHINESE = re.compile(r"[\u4e00-\u9fff]+")
-LONGEST_CHINESE, SHORTEST_STEM = 8, 3
+LONGEST_CHINESE, SHORTEST_STEM, KNOWN_STEMS = 8, 3, 8192
 
 
 @dataclass(frozen=True)
 class Lists:
-    """What is known of words: Chinese in English, phrases, spellings, our subject, names of jobs, what tells nothing."""
+    """What is known of words: Chinese in English, phrases, spellings, our subject, a job, and what tells nothing."""
 
     chinese: Mapping[str, str]
     phrases: Mapping[str, str]
@@ -62,17 +62,19 @@ def _by_spelling(listed: Mapping[str, str], between: str) -> Mapping[str, str]:
 def words(text: str) -> Iterator[str]:
     """The telling words of a text, in order; what no list knows stays as it is."""
     known = lists()
-    apart = _DOTTED.sub(" ", _JOINED.sub(_apart, _DEVICES.sub(r"\1 gpus ", text.lower())))
+    counted = _TIMES.sub(r"\1", _DEVICES.sub(r"\1 gpus ", text.lower()))
+    apart = _DOTTED.sub(" ", _JOINED.sub(_apart, counted))
     plain = _phrased(apart.replace("-", " ").replace(":", " "))
     english = _CHINESE.sub(lambda run: f" {_english(run[0])} ", plain).replace("-", " ")
     for found in _WORD.findall(_phrased(" ".join(english.split()))):
-        word = _TIMES.sub(r"\1", found.strip("._"))
+        word = found.strip("._")
         for part in known.same.get(word, word).split():
             stemmed = stem(part)
             if stemmed not in known.ignored and not (stemmed.endswith("ly") and part not in known.same):
                 yield stemmed
 
 
+@lru_cache(maxsize=KNOWN_STEMS)
 def stem(word: str) -> str:
     """A word without the commonest English endings."""
     for ending in ("ing", "ed", "s"):
