@@ -366,7 +366,7 @@ def test_a_foreign_package_called_tools_stops_the_server(tmp_path):
 
 
 def test_the_stdio_server_starts_without_what_it_does_not_need():
-    probe = "import server, sys; print([n for n in ('fastapi','jsonschema','numpy','ruamel') if n in sys.modules])"
+    probe = "import server, sys; print([n for n in ('fastapi','jsonschema','numpy','yaml') if n in sys.modules])"
     done = subprocess.run([sys.executable, "-c", probe], cwd=ROOT, capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
 

@@ -9,9 +9,10 @@ import zipfile
 from pathlib import Path
 
 import pytest
-from ruamel.yaml import YAML
+import yaml
 
 import advisor
+from advisor.catalog.reader import parse_yaml
 from tests.peers.bundle import bundle
 from tests.snippets import servers, stdio_commands
 from tools.serving import serve
@@ -57,7 +58,7 @@ def test_the_image_is_not_root_and_starts_with_options_that_exist():
 
 
 def test_the_cluster_example_uses_options_and_paths_that_exist_and_no_root():
-    deployment, service = YAML(typ="safe").load_all(text("docs/deploy/kubernetes.yaml"))
+    deployment, service = yaml.safe_load_all(text("docs/deploy/kubernetes.yaml"))
     pod = deployment["spec"]["template"]["spec"]
     (container,) = pod["containers"]
     assert accepted(container["args"])
@@ -104,7 +105,7 @@ def test_the_bundle_starts_the_server_it_holds(tmp_path):
 
 
 def test_every_job_of_the_workflow_calls_targets_that_exist():
-    workflow = YAML(typ="safe").load(text(".github/workflows/ci.yml"))
+    workflow = parse_yaml(text(".github/workflows/ci.yml"), name="ci.yml")
     steps = [step["run"] for job in workflow["jobs"].values() for step in job["steps"] if "run" in step]
     targets = {step.removeprefix("make ") for step in steps if step.startswith("make ")}
     assert targets == {"test", "test-wheel", "bundle", "audit", "test-peers"}

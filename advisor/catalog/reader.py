@@ -24,49 +24,16 @@ def read_yaml(path: Path) -> Any:
 
 def parse_yaml(text: str, *, name: str) -> Any:
     """The plain data in YAML text; ``name`` stands in for the file in error messages."""
-    from ruamel.yaml import YAML  # noqa: PLC0415 - read when the first file is needed, not at start-up
-    from ruamel.yaml.error import MarkedYAMLError  # noqa: PLC0415
+    from advisor.catalog.yaml_text import load  # noqa: PLC0415 - read when the first file is needed, not at start-up
 
-    loader = YAML(typ="safe", pure=True)
-    loader.allow_duplicate_keys = False
-    try:
-        return loader.load(text)
-    except MarkedYAMLError as error:
-        mark = error.problem_mark or error.context_mark
-        line = f":{mark.line + 1}" if mark else ""
-        problem = " ".join(str(error.problem or error.context).split())
-        raise AdvisorError("broken_file", f"{name}{line}: {problem}") from error
+    return load(text, name)[0]
 
 
 def parse_yaml_with_lines(text: str, *, name: str) -> tuple[Any, Mapping[tuple[str | int, ...], int]]:
     """The plain data in YAML text, and the line (from 1) at which each key or item stands, by its path."""
-    from ruamel.yaml import YAML  # noqa: PLC0415
-    from ruamel.yaml.comments import CommentedMap, CommentedSeq  # noqa: PLC0415
-    from ruamel.yaml.error import MarkedYAMLError  # noqa: PLC0415
+    from advisor.catalog.yaml_text import load  # noqa: PLC0415 - as above
 
-    loader = YAML(typ="rt", pure=True)
-    loader.allow_duplicate_keys = False
-    try:
-        tree = loader.load(text)
-    except MarkedYAMLError as error:
-        mark = error.problem_mark or error.context_mark
-        line = f":{mark.line + 1}" if mark else ""
-        problem = " ".join(str(error.problem or error.context).split())
-        raise AdvisorError("broken_file", f"{name}{line}: {problem}") from error
-    lines: dict[tuple[str | int, ...], int] = {(): 1}
-
-    def visit(node: Any, path: tuple[str | int, ...]) -> None:
-        if isinstance(node, CommentedMap):
-            for key, value in node.items():
-                lines[(*path, key)] = node.lc.key(key)[0] + 1
-                visit(value, (*path, key))
-        elif isinstance(node, CommentedSeq):
-            for index, value in enumerate(node):
-                lines[(*path, index)] = node.lc.item(index)[0] + 1
-                visit(value, (*path, index))
-
-    visit(tree, ())
-    return parse_yaml(text, name=name), lines
+    return load(text, name)
 
 
 def catalog_folder() -> Path:

@@ -6,10 +6,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from ruamel.yaml import YAML
-
 from advisor.architecture.presets import find_preset
 from advisor.catalog.devices import parse_hardware
+from advisor.catalog.reader import read_yaml
 from advisor.errors import AdvisorError, unknown_name
 from advisor.request import read_request
 from advisor.sweep.axes import read_axes
@@ -64,7 +63,7 @@ class Score:
 
 def questions() -> Mapping[str, Question]:
     """Every question by its id."""
-    rows = YAML(typ="safe").load(PROMPTS)
+    rows = read_yaml(PROMPTS)
     return {key: Question(id=key, **row) for key, row in rows.items()}
 
 

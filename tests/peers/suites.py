@@ -7,8 +7,7 @@ import sys
 import venv
 from pathlib import Path
 
-from ruamel.yaml import YAML
-
+from advisor.catalog.reader import read_yaml
 from tests.peers.running import Running
 
 REVISIONS = ("2025-11-25", "2026-07-28")
@@ -41,7 +40,7 @@ def conformance(running: Running, folder: Path) -> dict[str, str]:
         return {"conformance": "not run: it is fetched with npm, which is not installed"}
     subprocess.run([npm, "install", "--no-save", "--silent", SUITE], cwd=folder, check=True)
     program = folder / "node_modules" / "@modelcontextprotocol" / "conformance" / "dist" / "index.js"
-    expected = {name: needs for listed in YAML(typ="safe").load(EXPECTED).values() for name, needs in listed.items()}
+    expected = {name: needs for listed in read_yaml(EXPECTED).values() for name, needs in listed.items()}
     source = program.read_text(encoding="utf-8")
     assert [needs for needs in expected.values() if needs not in source] == [], "the suite knows no such fixture"
     marks = {revision: scenarios(running, folder, program, revision) for revision in REVISIONS}

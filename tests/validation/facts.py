@@ -7,8 +7,8 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from ruamel.yaml import YAML
-from ruamel.yaml.error import YAMLError
+from advisor.catalog.reader import parse_yaml
+from advisor.errors import AdvisorError
 
 #: Where the project keeps its own copies: one file a kind, ``<kind>.json``, or several, ``<kind>_<part>.json``.
 OWN_FOLDER = Path(__file__).parent.parent / "data"
@@ -47,9 +47,9 @@ def read_yaml(path: Path) -> Any:
         BadCallError: the file cannot be read or is not YAML.
     """
     try:
-        return YAML(typ="safe", pure=True).load(read_text(path))
-    except YAMLError as error:
-        raise BadCallError(f"{path} is not YAML: {str(error).splitlines()[0]}") from error
+        return parse_yaml(read_text(path), name=str(path))
+    except AdvisorError as error:
+        raise BadCallError(f"{path} is not YAML: {error.detail}") from error
 
 
 def read_text(path: Path) -> str:

@@ -40,10 +40,11 @@ READINGS: Mapping[str, Callable[[Breakdown], float]] = {
 #: What the table leaves open.
 OPEN = """
 
-By the first reading more pipeline stages and more tensor parallel save what was published within 15 %, and MLP recompute
-saves nothing, for the optimizer's step binds at that instant. Published are 3.2 GB, once with and once without recomputed
-attention, and 0.8 GB more than the base with recomputed norms. The base died on rank 0, so its figure may be another
-rank's; a middle stage read after MLP recompute would give the 3.2 GB. Which rank was read is not told."""
+By the first reading more pipeline stages and more tensor parallel save what was published within 15 %, and MLP
+recompute saves nothing, for the optimizer's step binds at that instant. Published are 3.2 GB, once with and once
+without recomputed attention, and 0.8 GB more than the base with recomputed norms. The base died on rank 0, so its
+figure may be another rank's; a middle stage read after MLP recompute would give the 3.2 GB. Which rank was read is
+not told."""
 
 
 def ladder(change: Mapping[str, Any]) -> Breakdown:
