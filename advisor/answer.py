@@ -109,7 +109,7 @@ def term_values(lines: Iterable[Line], phase: str) -> tuple[TermValue, ...]:
 
 def _term_value(lines: list[Line], substituted: str, phase: str) -> TermValue:
     term = lines[0].term
-    count = sum([line.count(phase) for line in lines])
+    count = sum([line.times(phase) for line in lines])
     several = count != 1
     alive = {name for line in lines for name, times in line.presence.items() if times}
     return TermValue(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from advisor import phases
 from advisor.choices import choices
@@ -24,8 +24,7 @@ from advisor.terms import select
 from advisor.types.case import Case, Layout
 
 
-@dataclass(frozen=True)
-class Line:
+class Line(NamedTuple):
     """One slot on one rank: the term that fills it, its value, and how often it counts in each phase."""
 
     term: Term
@@ -38,7 +37,7 @@ class Line:
         amount = self.amount * self.presence.get(phase, 0)
         return amount if type(amount) is int else int(round(amount))  # noqa: RUF046 - a numpy scalar rounds to its own kind
 
-    def count(self, phase: str) -> Number:
+    def times(self, phase: str) -> Number:
         """How often the term counts in a phase."""
         return self.presence.get(phase, 0)
 

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from advisor.columnwise import Number, choose
 from advisor.formula import Term
@@ -20,8 +19,7 @@ EXCHANGE, CONTEXT, ROUTED = "exchange", "context", "routed"
 Counted = tuple[str, str, Number]
 
 
-@dataclass(frozen=True)
-class Line:
+class Line(NamedTuple):
     """One formula on one rank over a step.
 
     Attributes:
