@@ -256,7 +256,8 @@ def test_an_argument_that_changes_nothing_is_warned_of(base, more, words):
     ],
 )
 def test_an_argument_that_counts_is_not_warned_of(base, more):
-    assert answered(base | more)["warnings"] == answered(base)["warnings"]
+    warnings = answered(base | more)["warnings"]
+    assert not [warning for warning in warnings if warning.startswith(tuple(more))]
 
 
 #: A value of each argument that no base case has.

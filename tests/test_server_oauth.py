@@ -18,6 +18,8 @@ from tools.web.keys import read_keys
 from tools.web.tokens import WELL_KNOWN, Tokens, read_tokens
 
 ISSUER, RESOURCE = "https://login.example/realm", "https://trainfit.example"
+#: Seconds; tokens are signed when the tests are collected, and must not expire before the last one runs.
+HOUR = 3600
 METADATA = RESOURCE + WELL_KNOWN
 LIST = {"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {}}
 MCP = {"accept": "application/json, text/event-stream", "mcp-protocol-version": "2025-11-25"}
@@ -43,7 +45,13 @@ def tokens(tmp_path) -> Tokens:
 
 
 def signed(key=OURS, algorithm="RS256", kid="first", **claims) -> str:
-    good = {"iss": ISSUER, "aud": RESOURCE, "exp": time.time() + 60, "sub": "anna", "scope": "openid trainfit.read"}
+    good = {
+        "iss": ISSUER,
+        "aud": RESOURCE,
+        "exp": time.time() + 2 * HOUR,
+        "sub": "anna",
+        "scope": "openid trainfit.read",
+    }
     named = {name: value for name, value in {**good, **claims}.items() if value is not None}
     return jwt.encode(named, key, algorithm=algorithm, headers={"kid": kid} if kid else None)
 
@@ -80,7 +88,7 @@ def test_a_good_token_opens_both_surfaces(surface, tokens):
         (signed(aud=None), "lacks exp, iss or aud"),
         (signed(exp=time.time() - 120), "has expired"),
         (signed(exp=None), "lacks exp, iss or aud"),
-        (signed(nbf=time.time() + 120), "not valid yet"),
+        (signed(nbf=time.time() + HOUR), "not valid yet"),
         (signed(iss="https://evil.example"), "of another issuer"),
         (signed(key=THEIRS), "signature is not the issuer's"),
         (signed(key=THEIRS, kid="theirs"), "signed by a key that is not the issuer's"),
