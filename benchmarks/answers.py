@@ -34,7 +34,7 @@ SEARCHES: dict[str, dict[str, Any]] = {
 def estimates() -> Iterator[Result]:
     """One layout judged and explained; the machine's other work can only add to the fastest call."""
     for name, arguments in ESTIMATES.items():
-        taken = [second * 1000 for second in durations(partial(advisor.estimate_memory, **arguments), runs=100)]
+        taken = [second * 1000 for second in durations(partial(advisor.estimate_memory, **arguments), runs=300)]
         measured = f"{statistics.median(taken):,.1f} ms median, {min(taken):,.1f} ms fastest of {len(taken)}"
         yield Result(f"estimate_memory, {name}", measured)
 
