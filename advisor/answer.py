@@ -214,7 +214,7 @@ def _next_calls(case: Case, *, fits: bool) -> tuple[NextCall, ...]:
         return ()
     given = case.arguments.model_dump(mode="json", exclude_none=True, exclude_defaults=True)
     whole = not fits and case.training.framework in WHOLE_STATES  # no layout of such a framework needs less
-    left_open = (*Layout.model_fields, "detail", *(("framework",) if whole else ()))
+    left_open = (*Layout.model_fields, "detail", "measured_peak_gib", *(("framework",) if whole else ()))
     arguments = {name: value for name, value in given.items() if name not in left_open}
     why = "find the layout to run" if fits else "find a layout that fits"
     return (NextCall(tool="recommend_setup", arguments=arguments, why=why),)

@@ -14,6 +14,7 @@ from pydantic import Field
 
 from advisor.errors import AdvisorError, unknown_name
 from advisor.progress import Listener, told_to
+from advisor.refusals import refuse_measured, refuse_profile, refuse_rules_from_elsewhere
 from advisor.request import read_request, tool_name
 from advisor.types import (
     EXPLAINED,
@@ -192,7 +193,7 @@ def _estimate_memory(arguments: CaseArguments, allow_paths: bool) -> MemoryAnswe
     from advisor.answer import answer  # noqa: PLC0415 - see the module's docstring
     from advisor.resolve import resolve  # noqa: PLC0415
 
-    _refuse_rules_from_elsewhere(arguments, allow_paths)
+    refuse_rules_from_elsewhere(arguments, allow_paths)
     if arguments.profile not in (None, "exact"):
         from advisor.by_profile import answer_by_profile  # noqa: PLC0415
 
@@ -203,41 +204,27 @@ def _estimate_memory(arguments: CaseArguments, allow_paths: bool) -> MemoryAnswe
 def _recommend_setup(arguments: CaseArguments, allow_paths: bool) -> SetupAnswer:
     from advisor.recommend import recommend  # noqa: PLC0415
 
-    _refuse_rules_from_elsewhere(arguments, allow_paths)
-    _refuse_profile(arguments)
+    refuse_rules_from_elsewhere(arguments, allow_paths)
+    refuse_profile(arguments)
+    refuse_measured(arguments)
     return recommend(arguments, allow_paths=allow_paths)
-
-
-def _refuse_profile(arguments: CaseArguments, *, pointer: str = "/profile") -> None:
-    """An article's arithmetic answers for a layout; which layout should run is no question to ask it."""
-    if arguments.profile not in (None, "exact"):
-        detail = (
-            f"profile={arguments.profile} computes a layout that is given, and no article searches for one; leave it "
-            "out, or give the layout to estimate_memory, explore, or find_limit of micro_batch or sequence_length"
-        )
-        raise AdvisorError("not_modelled", detail, pointer=pointer)
-
-
-def _refuse_rules_from_elsewhere(arguments: CaseArguments, allow_paths: bool, *, pointer: str = "/rules") -> None:
-    """An overlay is a file of the caller's machine; whether one exists on ours is nobody's business."""
-    if arguments.rules is not None and not allow_paths:
-        detail = "rules names a file, and files are read on the caller's own machine only; leave rules out"
-        raise AdvisorError("path_not_allowed", detail, pointer=pointer)
 
 
 def _explore(arguments: ExploreArguments, allow_paths: bool) -> ExploreAnswer:
     from advisor.sweep import explore as sweep  # noqa: PLC0415
 
-    _refuse_rules_from_elsewhere(arguments.case, allow_paths, pointer="/case/rules")
+    refuse_rules_from_elsewhere(arguments.case, allow_paths, pointer="/case/rules")
+    refuse_measured(arguments.case, pointer="/case/measured_peak_gib")
     return sweep(arguments, allow_paths=allow_paths)
 
 
 def _find_limit(arguments: LimitArguments, allow_paths: bool) -> LimitAnswer:
     from advisor.limits import find_limit as limit  # noqa: PLC0415
 
-    _refuse_rules_from_elsewhere(arguments.case, allow_paths, pointer="/case/rules")
+    refuse_rules_from_elsewhere(arguments.case, allow_paths, pointer="/case/rules")
+    refuse_measured(arguments.case, pointer="/case/measured_peak_gib")
     if arguments.of in ("gpus", "device"):
-        _refuse_profile(arguments.case, pointer="/case/profile")
+        refuse_profile(arguments.case, pointer="/case/profile")
     return limit(arguments, allow_paths=allow_paths)
 
 
@@ -261,7 +248,7 @@ def _explain(arguments: ExplainArguments, allow_paths: bool) -> ExplainAnswer:
     from advisor.explaining import explain as tell  # noqa: PLC0415
 
     if arguments.case is not None:
-        _refuse_rules_from_elsewhere(arguments.case, allow_paths, pointer="/case/rules")
+        refuse_rules_from_elsewhere(arguments.case, allow_paths, pointer="/case/rules")
     return tell(arguments)
 
 

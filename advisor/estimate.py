@@ -211,7 +211,7 @@ def _rows_of_columns(breakdown: Breakdown) -> tuple[StageRow, ...]:
         "host_bytes": found.host,
         "nvme_bytes": found.nvme,
     }
-    whole = [np.broadcast_to(column, count).astype(np.int64).tolist() for column in columns.values()]
+    whole = [[int(value) for value in np.broadcast_to(column, count).tolist()] for column in columns.values()]
     in_flight = np.broadcast_to(place.in_flight, count).astype(np.float64).tolist()
     peaks = [phases.PHASES[index] for index in found.instant.tolist()]
     return tuple(

@@ -56,7 +56,7 @@ def _policy(place: Place, name: str) -> Number:
 
 def _kept_whole(place: Place) -> Number:
     """Share of the layers kept whole: all, none, each k-th, or the root of their number."""
-    every = getattr(place.layout, "recompute_every", 1)
+    every = getattr(place.layout, "recompute_every", place.case.layout.recompute_every)
     stage = place.model.layers / place.layout.pipeline_parallel
     some = _policy(place, "every_k") / every + _policy(place, "sqrt") * rounded_up(stage**0.5, 1) / stage
     return some + (1 - _policy(place, "every_k") - _policy(place, "sqrt") - _policy(place, "full"))

@@ -125,12 +125,20 @@ def _rung(found: Found) -> str:
     return rungs[-1].id
 
 
-def _alternative(found: Found, pick: Pick | None, why: str) -> Alternative | None:
+def _alternative(found: Found, pick: Pick | None, why: str, *, of: Found | None = None) -> Alternative | None:
+    """A layout of the same framework, or of another one's search, beside the winner."""
     if pick is None or found.winner is None:
         return None
     relative = round(pick.cost / found.winner.cost, 4)
+    framework = (of or found).case.training.framework
     return Alternative(
-        layout=pick.layout, rung=pick.rung, peak_bytes=pick.peak_bytes, fits=pick.fits, cost=relative, why=why
+        framework=framework,
+        layout=pick.layout,
+        rung=pick.rung,
+        peak_bytes=pick.peak_bytes,
+        fits=pick.fits,
+        cost=relative,
+        why=why,
     )
 
 
@@ -138,7 +146,8 @@ def _alternatives(found: Found, compared: Sequence[Found]) -> tuple[Alternative,
     """The rung that was left for speed, and the other frameworks' best."""
     left = _alternative(found, found.left, "the rung above fits as well, but is more than a tenth costlier")
     others = [
-        _alternative(found, other.winner, f"the best of {other.case.training.framework}") for other in compared[1:]
+        _alternative(found, other.winner, f"the best of {other.case.training.framework}", of=other)
+        for other in compared[1:]
     ]
     return tuple(alternative for alternative in (left, *others) if alternative)
 

@@ -41,7 +41,7 @@ def recomputed_layers(place: Place) -> Number:
 
 def segment_layers(place: Place) -> Number:
     """Layers between two checkpoints: 1, k, or the whole root of the stage's layers."""
-    every = getattr(place.layout, "recompute_every", 1)
+    every = getattr(place.layout, "recompute_every", place.case.layout.recompute_every)  # no search chooses it
     root = _whole_root(place.layers)
     return choose(policy_is(place, "every_k"), every, choose(policy_is(place, "sqrt"), root, 1))
 

@@ -78,6 +78,7 @@ def setup_answer(**changes: Any) -> SetupAnswer:
     """The recommendation that holds :func:`memory_answer`."""
     estimate = memory_answer()
     other = {
+        "framework": "megatron",
         "layout": {"tensor_parallel": 4, "pipeline_parallel": 8},
         "rung": "rung-0-sharding",
         "peak_bytes": 50 * GIB,

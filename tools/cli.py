@@ -88,7 +88,10 @@ def command_of(tool: Tool) -> click.Command:
     def run(as_json: bool, **given: str | None) -> int:
         arguments = {name: _value(text, properties[name]) for name, text in given.items() if text is not None}
         reply = tool.reply(arguments, allow_paths=True)
-        click.echo(reply.as_json(indent=2) if as_json else reply.text)
+        rows = "" if as_json else getattr(reply.answer, "csv", "")
+        click.echo(rows or (reply.as_json(indent=2) if as_json else reply.text), nl=not rows)
+        if rows:  # a file of rows holds nothing else
+            click.echo(reply.text.replace(rows.rstrip(), "").strip(), err=True)
         return _exit_code(reply)
 
     options: list[click.Parameter] = [_option(name, schema) for name, schema in properties.items()]
@@ -171,6 +174,8 @@ def _error_json(error: AdvisorError) -> str:
 
 
 def _exit_code(reply: Reply) -> int:
+    if getattr(reply.answer, "value", "") is None:  # find_limit: nothing fits
+        return EXIT_BY_VERDICT["does_not_fit"]
     return EXIT_BY_VERDICT.get(getattr(reply.answer, "verdict", "fits"), 0)
 
 
@@ -190,3 +195,7 @@ def _unknown_option(error: click.NoSuchOption) -> AdvisorError:
 for _tool in TOOLS:
     cli.add_command(command_of(_tool))
 cli.add_command(serve)
+
+
+if __name__ == "__main__":
+    main()

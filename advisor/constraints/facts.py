@@ -84,8 +84,10 @@ def _split(case: Case, layout: AnyLayout) -> tuple[int, ...]:
 
 
 def _split_named(case: Case, layout: AnyLayout) -> Any:
-    """Whether the split over stages is spelt out; a search spells out its own."""
-    return (isinstance(layout, Columns) and "stage_layers" in case.free) or bool(_split(case, layout))
+    """Whether the split over stages is spelt out; a search spells out its own where stages differ."""
+    if isinstance(layout, Columns) and "stage_layers" in case.free:
+        return (case.model.layers % layout.pipeline_parallel > 0) | (layout.last_stage_layers > 0)
+    return bool(_split(case, layout))
 
 
 def _split_stages(case: Case, layout: AnyLayout) -> Any:

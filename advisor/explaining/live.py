@@ -9,6 +9,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
+from advisor.architecture import count_parameters, resolve_model
 from advisor.articles import ArticleCase, evaluate, find_case
 from advisor.articles.evaluate import Figure
 from advisor.articles.printing import UNITS
@@ -37,6 +38,10 @@ COMPONENTS: Mapping[str, tuple[str, ...]] = {
 }
 
 
+#: Letters that belong to one model: its size alone does not tell them.
+OF_A_MODEL = {"L", "h", "N_e", "N_l"}
+
+
 @dataclass(frozen=True)
 class Asked:
     """What a question names beside its subject: a job, or the model and the GPUs in its words."""
@@ -50,6 +55,15 @@ class Asked:
     def letters(self) -> Mapping[str, float]:
         """Letters of the articles that the words give."""
         return {key: value for key, value in {"N": self.parameters, "dp": self.gpus}.items() if value}
+
+    @property
+    def shape(self) -> Mapping[str, float]:
+        """Letters of the catalog's model that the words name."""
+        if self.model not in entry_ids("models"):
+            return {}
+        model = resolve_model(model=self.model, hf_config=None, architecture=None, allow_paths=False)
+        count = count_parameters(model)
+        return {"N": count.total - count.experts, "N_e": count.experts, "L": model.layers, "h": model.hidden}
 
 
 def read_question(question: str, case: CaseArguments | None) -> Asked:
@@ -71,12 +85,22 @@ def subject(question: str) -> str:
 def worked(case_id: str, asked: Asked) -> ExplainedFigure:
     """A worked number of an article, with the size and the ranks of the question where it depends on them."""
     case = find_case(case_id)
-    changed = {letter: value for letter, value in asked.letters.items() if letter in case.given}
+    changed = _changed(case, asked)
     shown = figure_of(case, evaluate(case, changed))
     if not changed:
-        return shown
+        another = asked.model and OF_A_MODEL & set(case.given)
+        return shown.model_copy(update={"name": f"{shown.name}, the article's own job"}) if another else shown
     here = ", ".join(f"{letter} = {format_count(value)}" for letter, value in changed.items())
     return shown.model_copy(update={"name": f"{shown.name}, here with {here}"})
+
+
+def _changed(case: ArticleCase, asked: Asked) -> Mapping[str, float]:
+    """Letters of the question in place of the article's; none where it names a size and the number needs a shape."""
+    needed = OF_A_MODEL & set(case.given)
+    letters = {**asked.letters, **asked.shape} if needed else asked.letters
+    if not needed <= set(letters):
+        return {}
+    return {letter: value for letter, value in letters.items() if letter in case.given}
 
 
 def figure_of(case: ArticleCase, figure: Figure) -> ExplainedFigure:

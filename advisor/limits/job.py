@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 
-from advisor.constraints.expression import divisors
 from advisor.constraints.legality import require_legal
 from advisor.errors import AdvisorError
 from advisor.estimate import estimate
@@ -58,7 +57,8 @@ def _micro_batches(case: Case) -> Sequence[int]:
     batch = case.training.global_batch
     if not batch:
         return range(1, LARGEST_MICRO_BATCH + 1)
-    return [n for n in divisors(batch // case.layout.data_parallel) if n <= LARGEST_MICRO_BATCH]
+    each = batch // case.layout.data_parallel
+    return [n for n in range(1, LARGEST_MICRO_BATCH + 1) if each % n == 0]
 
 
 def _sequences(case: Case) -> Sequence[int]:

@@ -8,7 +8,6 @@ from collections.abc import Iterator
 from advisor import budget
 from advisor.catalog.devices import find_device
 from advisor.catalog.reader import entry_ids
-from advisor.constraints.expression import divisors
 from advisor.errors import AdvisorError
 from advisor.estimate import estimate
 from advisor.limits.edge import Edge, Tried, first_that_fits, limit_answer
@@ -60,12 +59,13 @@ def smallest_device(arguments: CaseArguments, *, allow_paths: bool) -> LimitAnsw
     """The device with the least memory, in as many pieces as the case has, on which some layout fits."""
     cluster = _cluster(arguments, allow_paths)
     devices = sorted((find_device(name) for name in entry_ids("devices")), key=lambda d: (d.driver_bytes, d.name))
+    built = [device.name for device in devices if cluster.gpus_per_node <= device.gpus_per_node]
 
     def measure(name: str) -> Tried | None:
         found = _searched(arguments, f"{cluster.nodes}x{cluster.gpus_per_node} {name}", allow_paths)
         return found and Tried(name, found.breakdown)
 
-    edge = first_that_fits([device.name for device in devices], measure)
+    edge = first_that_fits(built, measure)
     return limit_answer("device", edge, [] if edge.inside else ["no device of the catalog is large enough"])
 
 
@@ -104,8 +104,7 @@ def _cluster(arguments: CaseArguments, allow_paths: bool) -> Cluster:
 
 def _sizes(gpus_per_node: int) -> Iterator[tuple[int, int]]:
     """Nodes and GPUs in each, the smaller first."""
-    for gpus in divisors(gpus_per_node):
-        yield 1, gpus
+    yield from ((1, gpus) for gpus in range(1, gpus_per_node + 1))
     nodes, step = 2, 1
     while nodes <= MOST_NODES:
         yield nodes, gpus_per_node

@@ -21,6 +21,8 @@ from advisor.types.case import Case, Cluster, Layout, Policy, Training
 __all__ = ["resolve"]
 
 DEFAULT_HEADROOM = 0.05
+#: Generations whose tensor cores know fp16 only, and for which flash-attention 2 has no kernels.
+BEFORE_AMPERE = ("volta", "turing")
 
 
 def resolve(arguments: CaseArguments, *, allow_paths: bool) -> Case:
@@ -111,6 +113,11 @@ def _warn(ledger: Ledger, model: ModelArchitecture, training: Training, cluster:
     if not model.exact:
         ledger.warnings.append(
             "the model's shapes are a best effort: " + "; ".join(model.notes or ("see describe_model",))
+        )
+    if cluster.device.generation in BEFORE_AMPERE and (training.attention == "flash" or "bf16" in training.precision):
+        ledger.warnings.append(
+            f"{cluster.device.name} has neither bf16 tensor cores nor flash attention: give precision=fp16_mixed and "
+            "attention=eager (or sdpa_masked) for what it can run"
         )
     if not cluster.device.driver_bytes_sourced and ledger.arguments.gpu_memory_gib is None:
         ledger.warnings.append("usable memory is derived, not published, for this GPU: give gpu_memory_gib to be sure")

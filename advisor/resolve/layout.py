@@ -12,6 +12,7 @@ from advisor.types.architecture import ModelArchitecture
 from advisor.types.arguments import CaseArguments
 from advisor.types.case import Cluster, Layout, Training
 
+MOST_STEPS = 1_000_000  # as the argument gradient_accumulation accepts
 PIPELINE_ACCUMULATION = 4  # micro-batches per stage that keep the bubble near a fifth
 STAGE_THAT_KEEPS_WEIGHTS = 2  # ZeRO-2 shares gradients; weights stay whole from the forward to the backward pass
 _SEQUENCE_PARALLEL = ("megatron", "megatron_fsdp", "torchtitan", "fsdp2")
@@ -153,6 +154,9 @@ def with_accumulation(ledger: Ledger, layout: Layout, training: Training) -> Lay
             near = [str(max(batch // per_step, 1) * per_step), str((batch // per_step + 1) * per_step)]
             raise AdvisorError("illegal_layout", detail, pointer="/global_batch", suggestions=near)
         steps = batch // per_step
+        if steps > MOST_STEPS:
+            detail = f"global_batch={batch} means {steps:,} micro-batches a step on these GPUs; at most {MOST_STEPS:,}"
+            raise AdvisorError("invalid_value", detail, pointer="/global_batch")
         ledger.note("gradient_accumulation", steps, "derived", "global batch over micro-batch and data parallel")
         return layout.model_copy(update={"gradient_accumulation": steps})
     pipeline = layout.pipeline_parallel

@@ -178,9 +178,9 @@ def loss_forward_fused(n_t, V, w, w_32, T, h, t_v, u_h):
 
 
 @term("loss.kept", source="liger-code fused_linear_cross_entropy", loss="fused")
-def loss_kept_fused(T, V, h, w, t_v, u_h):
-    """Gradients of hidden states and head, made in the forward pass and kept."""
-    return (T * h + V * h / t_v) * w * u_h
+def loss_kept_fused(T, V, h, w, t_v, u_f, u_h):
+    """Gradients of hidden states and of a head that is trained, made in the forward pass and kept."""
+    return (T * h + V * h * u_f / t_v) * w * u_h
 
 
 @term(

@@ -192,6 +192,7 @@ class Step(Value):
 class Alternative(Value):
     """Another layout, with what it would cost."""
 
+    framework: str
     layout: Layout
     rung: str
     peak_bytes: int

@@ -53,8 +53,8 @@ class Cluster(Value):
     nodes: Count
     gpus_per_node: Count
     driver_bytes: CountOrZero
-    cpu_bytes_per_node: CountOrZero | None = Field(default=None, description="None: unknown")
-    nvme_bytes_per_node: CountOrZero | None = None
+    cpu_bytes_per_node: LargeCount | None = Field(default=None, description="None: unknown")
+    nvme_bytes_per_node: LargeCount | None = None
     network_bytes_per_s: CountOrZero = 0
 
     @property

@@ -20,6 +20,8 @@ VERDICTS: Final = {
     "needs_info": "NEEDS INFO: a missing argument decides",
 }
 MOST_ASSUMPTIONS: Final = 8
+#: Said first whatever else is left out: what most often decides (docs/accuracy.md).
+DECISIVE: Final = ("framework", "recompute", "precision", "sequence_length", "micro_batch", "optimizer")
 MOST_WARNINGS: Final = 3
 LONGEST_SENTENCE: Final = 200
 
@@ -57,10 +59,12 @@ def assumption_lines(assumptions: Iterable[Assumption], full: bool, *, most: int
     return [f"Assumed: {'; '.join(words)}{more}."] if words else []
 
 
-def _weight(assumption: Assumption) -> tuple[bool, bool, bool]:
+def _weight(assumption: Assumption) -> tuple[bool, int, bool, bool]:
     lever = Layout.model_fields.get(assumption.argument)
     unused = lever is not None and lever.default == assumption.value
-    return not assumption.flips_verdict, unused, assumption.origin in {"catalog", "derived"}
+    name = assumption.argument
+    place = DECISIVE.index(name) if name in DECISIVE else len(DECISIVE)
+    return not assumption.flips_verdict, place, unused, assumption.origin in {"catalog", "derived"}
 
 
 def warning_lines(warnings: Sequence[str], full: bool) -> list[str]:

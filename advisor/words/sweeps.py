@@ -28,14 +28,14 @@ def explore_text(answer: ExploreAnswer) -> str:
         f"{answer.refused:,} refused.{stopped}"
     )
     shown = answer.rows[:MOST_ROWS]
-    left = answer.total - len(shown)
-    more = [f"… and {left:,} more"] if left and not answer.csv else []
+    left = answer.total - (answer.csv.count("\n") - 1 if answer.csv else len(shown))
+    more = [f"… and {left:,} more: give a larger limit"] if left > 0 else []
     reasons = [f"Refused {count:,}: {reason}" for reason, count in answer.refused_because.items()]
     front = _rows(answer.columns, answer.pareto) if answer.pareto else []
     return joined(
         [
             [head],
-            [answer.csv] if answer.csv else [*_rows(answer.columns, shown), *more],
+            [*([answer.csv.rstrip()] if answer.csv else _rows(answer.columns, shown)), *more],
             ["Where it turns:", *(f"  {text}" for text in answer.turning_points)] if answer.turning_points else [],
             ["No other fitting row is better in both memory and speed:", *front] if front else [],
             reasons,
