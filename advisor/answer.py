@@ -76,7 +76,7 @@ def _computed(breakdown: Breakdown) -> MemoryAnswer:
         phases=_phases(binding),
         parameters=_parameters(case, binding),
         host=_host(breakdown),
-        time=time_answer(case),
+        time=time_answer(case, breakdown.places),
         layout=case.layout,
         assumptions=certainty.with_flips(breakdown, fits=fits) if full else case.assumptions,
         warnings=(*case.warnings, *certainty.measured_warnings(breakdown)),
@@ -170,7 +170,7 @@ def _stages(breakdown: Breakdown) -> tuple[StageValue, ...]:
 
 
 def _parameters(case: Case, binding: StageBreakdown) -> Parameters:
-    trained = case.adapter_parameters or trained_parameters(case)
+    trained = case.adapter_parameters or trained_parameters(binding.place)
     return Parameters(
         total=case.parameters.total + case.adapter_parameters,
         trainable=trained,
@@ -179,9 +179,10 @@ def _parameters(case: Case, binding: StageBreakdown) -> Parameters:
     )
 
 
-def trained_parameters(case: Case) -> int:
-    """Parameters that receive a gradient, whole model."""
-    place = Place(case, Layout(), 0)  # one stage holds the whole model
+def trained_parameters(place: Place) -> int:
+    """Parameters that receive a gradient, whole model, of which this is one rank."""
+    if place.layout.pipeline_parallel * place.layout.tensor_parallel > 1:
+        place = Place(place.case, Layout(), 0)  # one rank holds the whole model
     layers = place.divided_trained + place.replicated_trained + place.experts_trained
     return int(layers + place.head_trained + place.embedding_trained)
 

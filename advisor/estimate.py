@@ -135,6 +135,11 @@ class Breakdown:
         return self._stages[index]
 
     @property
+    def places(self) -> Mapping[int, Place]:
+        """The stages that were looked at line by line."""
+        return {index: stage.place for index, stage in self._stages.items()}
+
+    @property
     def stages(self) -> tuple[StageBreakdown, ...]:
         """Every stage, line by line."""
         return tuple(self.stage(index) for index in range(self.case.layout.pipeline_parallel))

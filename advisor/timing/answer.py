@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
+from advisor.placement import Place
 from advisor.timing.step import StepTime, step_time
 from advisor.types.answers import Time, TimePart
 from advisor.types.case import Case
@@ -14,12 +17,12 @@ MFU_CONVENTION = (
 )
 
 
-def time_answer(case: Case) -> Time:
+def time_answer(case: Case, places: Mapping[int, Place] | None = None) -> Time:
     """Step time, tokens a second and utilisation; days, GPU hours and cost where the case says how far to train.
 
     The formulas come along at ``detail=full``.
     """
-    step = step_time(case)
+    step = step_time(case, places)
     return Time(
         step_time_s=step.seconds,
         tokens_per_s=step.tokens_per_s,

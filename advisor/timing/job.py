@@ -42,6 +42,7 @@ class Job:
         assumed: values that replace the glossary's, as a fit of efficiencies needs.
         kinds: the same job with each combination of what a pass over a layer depends on once.
         rows: for each layout its row among them.
+        places: stages that were looked at before, with what was read of them.
     """
 
     case: Case
@@ -49,13 +50,18 @@ class Job:
     assumed: Mapping[str, Number] = field(default_factory=dict)
     kinds: Job | None = None
     rows: Any = None
+    places: Mapping[int, Place] = field(default_factory=dict)
     _passes: dict[str, Number] = field(default_factory=dict, repr=False)
     _again: dict[str, Number] = field(default_factory=dict, repr=False)
+
+    def place(self, stage: int) -> Place:
+        """One stage of the layout."""
+        return self.places.get(stage) or Place(self.case, self.layout, stage)
 
     @cached_property
     def values(self) -> Values:
         """The glossary, with a token's work in each part of a layer."""
-        values = Values(Place(self.case, self.layout))
+        values = Values(self.place(0))
         values.update(self.assumed)
         made = {symbol: self.terms[slot](values) for slot, symbol in TOKEN_WORK.items() if slot in self.terms}
         values.update(made)
@@ -89,6 +95,6 @@ class Job:
     def made_again(self, slot: str) -> Number:
         """1 where the recompute policy drops this slot's tensors in each layer, else 0; plainly 0 where none does."""
         if slot not in self._again:
-            dropped = 1 - keeps(Place(self.case, self.layout), slot)
+            dropped = 1 - keeps(self.place(0), slot)
             self._again[slot] = dropped if isinstance(dropped, int) or dropped.any() else 0
         return self._again[slot]

@@ -52,9 +52,9 @@ def total(lines: Iterable[Line]) -> Number:
     return sum(item.seconds for item in lines)
 
 
-def stage_time(job: Job, stage: Number) -> StageTime:
+def stage_time(job: Job, stage: int) -> StageTime:
     """What one stage's step is made of."""
-    place = Place(job.case, job.layout, stage)
+    place = job.place(stage)
     values = StageValues(job, place)
     terms = job.terms
     by_kind: dict[str, list[Line]] = {}

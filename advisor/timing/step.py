@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
 from advisor.methods import ADAPTER_METHODS
+from advisor.placement import Place
 from advisor.timing.job import Job
 from advisor.timing.lines import Line
 from advisor.timing.stage import StageTime, slowest_stage
@@ -106,9 +108,14 @@ class StepTime:
         return tuple(sorted(adding, key=lambda part: -part.seconds)) + tuple(hidden)
 
 
-def step_time(case: Case) -> StepTime:
-    """The time of one optimizer step, on the pipeline stage that it waits for."""
-    job = Job(case, case.layout)
+def step_time(case: Case, places: Mapping[int, Place] | None = None) -> StepTime:
+    """The time of one optimizer step, on the pipeline stage that it waits for.
+
+    Args:
+        case: the job.
+        places: stages that were looked at before, so that nothing of them is read twice.
+    """
+    job = Job(case, case.layout, places=places or {})
     return StepTime(job, slowest_stage(job))
 
 
