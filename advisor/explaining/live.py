@@ -163,12 +163,16 @@ def _amount(value: float) -> str:
 # --- estimates --------------------------------------------------------------------------------------------------------
 
 
+#: The name of the figure that nothing was changed for; it says which job is meant.
+AS_IT_IS = "as it is"
+
+
 def compared(entry: Entry, asked: Asked) -> Iterator[ExplainedFigure]:
     """What other calculators say of a job; its peak, and that of each change to it, by component."""
     base, changes = entry.compare.get("base", EXAMPLE), entry.compare.get("changes", {})
     if "calculators" in entry.compare:
         yield from by_others(entry.compare["calculators"], legal_case(job(base, asked)))
-    for name, change in {"as it is": {}, **changes}.items():
+    for name, change in {AS_IT_IS: {}, **changes}.items():
         yield _estimated(name, {**job(base, asked), **change})
 
 
@@ -185,8 +189,16 @@ def _estimated(name: str, arguments: Mapping[str, Any]) -> ExplainedFigure:
     except AdvisorError as error:
         return ExplainedFigure(name=name, value=None, text=error.detail)
     parts = ", ".join(f"{part} {format_bytes(size)}" for part, size in components(breakdown).items())
-    return ExplainedFigure(
-        name=name, value=breakdown.peak_bytes, text=f"{format_bytes(breakdown.peak_bytes)} a GPU: {parts}"
+    of = f" of {_job_words(breakdown.case)}" if name == AS_IT_IS else ""
+    text = f"{format_bytes(breakdown.peak_bytes)} a GPU{of}: {parts}"
+    return ExplainedFigure(name=name, value=breakdown.peak_bytes, text=text)
+
+
+def _job_words(case: Case) -> str:
+    cluster, training = case.cluster, case.training
+    return (
+        f"{case.model.name} on {cluster.nodes}x{cluster.gpus_per_node} {cluster.device.name} ({training.framework}, "
+        f"{training.sequence_length:,} tokens)"
     )
 
 
