@@ -17,7 +17,7 @@ from advisor.types.case import Case
 from advisor.types.columns import LAYER_COLUMNS, Columns
 
 #: Rows evaluated at once: the working arrays of a chunk stay in the processor's cache.
-CHUNK_ROWS = 8192
+CHUNK_ROWS = 16_384
 
 
 @dataclass(frozen=True)
