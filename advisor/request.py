@@ -61,8 +61,8 @@ SYNONYMS: Final = {
 def read_request(model: type[Request], arguments: Any) -> Request:
     """The validated request in plain data, as a host, an HTTP body or a command line sends it.
 
-    Hyphens in argument names are read as underscores; a null or an empty list is the same as an absent argument, so
-    that a layout from an answer can be sent back as it is.
+    Hyphens in argument names are read as underscores; a null, or an empty list where a list may stand, is the same as
+    an absent argument, so that a layout from an answer can be sent back as it is.
 
     Raises:
         AdvisorError: ``unknown_argument``, ``invalid_value`` or ``missing_argument``, for the first problem found.
@@ -168,7 +168,7 @@ def _tidied(model: type[BaseModel], arguments: Mapping[Any, Any], pointer: str) 
             raise unknown_argument(str(given), model.model_fields, pointer=f"{pointer}/{_escaped(str(given)[:80])}")
         if name in tidied:
             raise AdvisorError("invalid_value", f"{name}: given twice", pointer=f"{pointer}/{name}")
-        if value is None or value in ([], ()):
+        if value is None or (value in ([], ()) and field_schema(model, (name,)).get("type") == "array"):
             continue
         _refuse_boolean_as_number(model, name, value, pointer)
         nested = _nested_model(model, name)

@@ -92,3 +92,10 @@ def test_the_fewest_gpus_are_found_between_powers_of_two():
 
 def test_cards_without_bf16_and_flash_attention_are_told():
     assert any("bf16 tensor cores" in each for each in advisor.estimate_memory(model="gpt2", hardware="1 T4").warnings)
+
+
+def test_an_empty_list_is_nothing_only_where_a_list_may_stand():
+    assert advisor.estimate_memory(**JOB, recompute_modules=[]).verdict
+    with pytest.raises(AdvisorError) as refused:
+        advisor.list_catalog(kind=[])
+    assert (refused.value.code, refused.value.pointer) == ("invalid_value", "/kind")
