@@ -16,9 +16,6 @@ from advisor.stage_figures import stage_figures
 from advisor.types.case import Case
 from advisor.types.columns import LAYER_COLUMNS, Columns
 
-#: Rows evaluated at once: the working arrays of a chunk stay in the processor's cache.
-CHUNK_ROWS = 16_384
-
 
 @dataclass(frozen=True)
 class Judged:
@@ -37,7 +34,7 @@ def judge(case: Case, columns: Columns) -> Judged:
     Only stages that can bind are evaluated: of stages that are alike the first, which holds the most micro-batches.
     """
     found = np.zeros((4, len(columns)))
-    for rows, part in columns.parts(CHUNK_ROWS):
+    for rows, part in columns.parts():
         found[:, rows] = _judge_part(case, part)
     peak, pooled, host, nvme = found
     reserved = np.round(pooled * (1 + case.training.fragmentation))

@@ -80,8 +80,9 @@ def stage_figures(
 
 def _steady(line: Line) -> bool:
     """Whether a line counts alike at every instant, so that it is added once and to all of them."""
-    counts = line.presence.values()
-    return len(counts) == len(phases.PHASES) and len({id(count) for count in counts}) == 1
+    if len({id(count) for count in line.presence.values()}) != 1:
+        return False
+    return line.presence.keys() == set(phases.PHASES)
 
 
 def _together(lines: Iterable[Line], rows: Any) -> Iterable[Line]:

@@ -11,7 +11,7 @@ import numpy as np
 
 from advisor.choices import choices
 from advisor.estimate import estimate
-from advisor.judge import CHUNK_ROWS, judge
+from advisor.judge import judge
 from advisor.phases import LAYER_SLOTS
 from advisor.placement import Place
 from advisor.resolve import resolve
@@ -19,7 +19,7 @@ from advisor.symbols import Values
 from advisor.terms import select
 from advisor.types import CaseArguments
 from advisor.types.case import Case, Layout
-from advisor.types.columns import Columns
+from advisor.types.columns import PART_ROWS, Columns
 from benchmarks.measure import Result, median_seconds
 
 LAYOUTS = 100_000
@@ -76,8 +76,8 @@ def layouts() -> Columns:
 
 def chunks(columns: Columns) -> Iterator[Columns]:
     """The rows in pieces whose working arrays stay in the processor's cache."""
-    for start in range(0, len(columns), CHUNK_ROWS):
-        yield columns.take(slice(start, start + CHUNK_ROWS))
+    for start in range(0, len(columns), PART_ROWS):
+        yield columns.take(slice(start, start + PART_ROWS))
 
 
 def kept_by_layer(layout: Any) -> Any:

@@ -8,6 +8,7 @@ from typing import Any, Final
 from advisor.architecture.presets import preset_entry
 from advisor.types.arguments import CaseArguments
 from advisor.types.case import Case
+from advisor.units import GIB
 
 #: What the program can do; of anything else, the lines for the reader's own program are given.
 FRAMEWORKS: Final = {"single": "python", "ddp": "torchrun", "fsdp2": "torchrun"}
@@ -17,11 +18,11 @@ RECOMPUTE: Final = ("none", "full")
 WEIGHTS_DIVIDED: Final = 3  # the ZeRO stage
 PROBE: Final = "probe"
 
-OWN_PROGRAM: Final = """\
+OWN_PROGRAM: Final = f"""\
 # Put these lines around the second step of your own program: the first one makes the optimizer's states.
 torch.cuda.reset_peak_memory_stats()
 train_step()
-print(f"measured_peak_gib={torch.cuda.max_memory_allocated() / 2**30:.2f}")
+print(f"measured_peak_gib={{torch.cuda.max_memory_allocated() / {GIB}:.2f}}")
 """
 
 _PROGRAM: Final = """\
@@ -65,7 +66,7 @@ def train_step():
 train_step()
 torch.cuda.reset_peak_memory_stats()
 train_step()
-peak = torch.tensor(torch.cuda.max_memory_allocated() / 2**30, device="cuda")
+peak = torch.tensor(torch.cuda.max_memory_allocated() / {gib}, device="cuda")
 if dist.is_initialized():
     dist.all_reduce(peak, dist.ReduceOp.MAX)
 if rank == 0:
@@ -90,6 +91,7 @@ def program(case: Case, arguments: CaseArguments | None) -> str:
     training, layout = case.training, case.layout
     sharded = training.framework == "fsdp2"
     return _PROGRAM.format(
+        gib=GIB,
         name=case.model.name,
         command=_command(case),
         config=repr(dict(_config(case, arguments))),

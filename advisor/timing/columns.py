@@ -11,16 +11,13 @@ from advisor.timing.stage import candidate_stages, stage_time
 from advisor.types.case import Case
 from advisor.types.columns import LAYER_COLUMNS, Columns
 
-#: Rows evaluated at once: the working arrays of a chunk stay in the processor's cache.
-CHUNK_ROWS = 16_384
-
 
 def step_seconds(case: Case, columns: Columns) -> Any:
     """Seconds of a step of every layout in the columns; what columns do not hold is the case's own."""
     import numpy as np  # noqa: PLC0415 - a single estimate needs no numpy
 
     seconds = np.zeros(len(columns))
-    for rows, part in columns.parts(CHUNK_ROWS):
+    for rows, part in columns.parts():
         seconds[rows] = _part_seconds(case, part)
     return seconds
 

@@ -33,6 +33,10 @@ LAYER_COLUMNS = (
 _PIPELINE = ("pipeline_parallel", "last_stage_layers")
 
 
+#: Layouts evaluated at once: the working arrays of a part stay in the processor's cache.
+PART_ROWS = 16_384
+
+
 @dataclass(frozen=True)
 class Columns:
     """Layouts as columns of equal length. ``recompute`` and the offloads hold indices into the tuples above.
@@ -74,7 +78,7 @@ class Columns:
         """The rows that a mask, a slice or an index array selects."""
         return Columns(**{field.name: getattr(self, field.name)[rows] for field in fields(self)})
 
-    def parts(self, most: int) -> Iterator[tuple[Any, Columns]]:
+    def parts(self, most: int = PART_ROWS) -> Iterator[tuple[Any, Columns]]:
         """Parts of at most so many layouts with the same pipeline and, where there are many, the same recompute.
 
         What all layouts of a part have in common is a plain number in it, stages and their layers among that, so that
