@@ -10,7 +10,7 @@ from starlette.testclient import TestClient
 from tools.http_door import build_app
 from tools.mcp_sessions import SESSION_HEADER
 from tools.tool import Tool
-from tools.work.runner import Sent
+from tools.workers.runner import Sent
 
 HEADERS = {"accept": "application/json, text/event-stream", "mcp-protocol-version": "2025-11-25"}
 HELLO = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "test", "version": "1"}}

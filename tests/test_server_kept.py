@@ -7,9 +7,9 @@ from starlette.testclient import TestClient
 from tools import find_tool
 from tools.http_door import build_app
 from tools.web.metrics import Metrics
-from tools.work import kept
-from tools.work.kept import KeepingRunner
-from tools.work.runner import Sent
+from tools.workers import kept
+from tools.workers.kept import KeepingRunner
+from tools.workers.runner import Sent
 
 DEVICES = {"kind": "devices", "query": "h100"}
 TOOL = find_tool("list_catalog")

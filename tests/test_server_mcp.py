@@ -15,7 +15,7 @@ from tools import TOOLS, allowed_tools
 from tools.http_door import build_app
 from tools.mcp_door import TOOLS_HEADER, build_server, definition
 from tools.tool import Tool
-from tools.work.runner import Sent
+from tools.workers.runner import Sent
 
 ROOT = Path(__file__).parent.parent
 ERAS = ("legacy", "auto")

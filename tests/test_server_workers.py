@@ -15,8 +15,8 @@ from advisor.api import OPERATIONS
 from advisor.errors import AdvisorError
 from tests.doors import by_python
 from tools import find_tool
-from tools.work import worker
-from tools.work.pool import Pool
+from tools.workers import worker
+from tools.workers.pool import Pool
 
 SMALL = ("list_catalog", {"kind": "devices", "query": "h100"})
 LONG = (
@@ -158,7 +158,7 @@ def test_a_long_call_that_finds_no_free_worker_is_told_so(pool, portal):
 
 
 def test_a_search_beyond_those_that_wait_already_is_told_at_once(pool, portal, monkeypatch):
-    monkeypatch.setattr("tools.work.pool.MOST_WAITING", 2)
+    monkeypatch.setattr("tools.workers.pool.MOST_WAITING", 2)
 
     async def work():
         async with anyio.create_task_group() as tasks:
@@ -215,7 +215,7 @@ def test_workers_end_with_their_pool(portal):
 
 @pytest.mark.parametrize("command", [(sys.executable, "-c", "raise SystemExit(1)"), ("no-such-program",)])
 def test_a_worker_that_cannot_start_is_logged_and_nobody_waits_for_ever(command, portal, monkeypatch, caplog):
-    monkeypatch.setattr("tools.work.pool.COMMAND", command)
+    monkeypatch.setattr("tools.workers.pool.COMMAND", command)
     with portal.wrap_async_context_manager(Pool(1, time_limit_s=0.5)) as pool:
         assert refusal(portal, ask, pool, SMALL).code == "busy"
     assert "a worker did not start" in caplog.text
@@ -234,7 +234,7 @@ def test_a_fault_in_a_worker_is_logged_there_under_the_request_s_id(monkeypatch,
 @pytest.mark.parametrize(("waiting", "loaded"), [([], ["list_catalog", "explain"]), (["a call"], [])])
 def test_what_is_seldom_asked_is_loaded_while_no_call_waits(waiting, loaded, monkeypatch):
     asked = []
-    monkeypatch.setattr("tools.work.worker.select.select", lambda *_: (waiting, [], []))
+    monkeypatch.setattr("tools.workers.worker.select.select", lambda *_: (waiting, [], []))
     monkeypatch.setattr("tools.tool.Tool.reply", lambda tool, *_, **__: asked.append(tool.name))
     worker._warm_while_idle()
     assert asked == loaded

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from tools.prompts import Prompt
     from tools.resources import Resource
-    from tools.work.runner import Runner
+    from tools.workers.runner import Runner
 
 KINDS: Final = "kinds"
 

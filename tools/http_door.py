@@ -27,9 +27,9 @@ from tools.web.metrics import MeasuredRunner, Metrics
 from tools.web.problem import responses
 from tools.web.refusals import add_refusals
 from tools.web.watch import Watch
-from tools.work.kept import MOST_BYTES, KeepingRunner, inputs_hash
-from tools.work.pool import Pool
-from tools.work.runner import BUDGET_S, TIME_LIMIT_S, Runner, Sent, ThreadRunner
+from tools.workers.kept import MOST_BYTES, KeepingRunner, inputs_hash
+from tools.workers.pool import Pool
+from tools.workers.runner import BUDGET_S, TIME_LIMIT_S, Runner, Sent, ThreadRunner
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping, Sequence

@@ -22,8 +22,8 @@ from tools.mcp_reading import in_protocol_words, reading_handlers
 from tools.mcp_sessions import Calls
 from tools.tool import Tool, error_text
 from tools.views import EXTENSION, meta_of
-from tools.work.pool import Pool
-from tools.work.runner import TIME_LIMIT_S, Runner, Sent, ThreadRunner
+from tools.workers.pool import Pool
+from tools.workers.runner import TIME_LIMIT_S, Runner, Sent, ThreadRunner
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

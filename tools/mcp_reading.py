@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from tools.resources import Resource
     from tools.tool import Tool
     from tools.views import View
-    from tools.work.runner import Runner
+    from tools.workers.runner import Runner
 
     Handler = Callable[[Any, Any], Awaitable[Any]]
 
@@ -103,13 +103,7 @@ def in_protocol_words(handler: Handler) -> Handler:
 
 
 def _resource(resource: Resource) -> types.Resource:
-    return types.Resource(
-        uri=resource.uri,
-        name=resource.name,
-        title=resource.title,
-        description=resource.description,
-        mime_type=resource.media_type,
-    )
+    return types.Resource(uri=resource.uri, **_told(resource))
 
 
 def _view(view: View) -> types.Resource:
@@ -122,13 +116,17 @@ def _contents(uri: str, media_type: str, text: str) -> types.ReadResourceResult:
 
 
 def _template(resource: Resource) -> types.ResourceTemplate:
-    return types.ResourceTemplate(
-        uri_template=resource.uri,
-        name=resource.name,
-        title=resource.title,
-        description=resource.description,
-        mime_type=resource.media_type,
-    )
+    return types.ResourceTemplate(uri_template=resource.uri, **_told(resource))
+
+
+def _told(resource: Resource) -> dict[str, Any]:
+    """What is said of a resource and of a template alike."""
+    return {
+        "name": resource.name,
+        "title": resource.title,
+        "description": resource.description,
+        "mime_type": resource.media_type,
+    }
 
 
 def _prompt(prompt: Prompt) -> types.Prompt:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from tools.tool import Tool
-    from tools.work.runner import Sent
+    from tools.workers.runner import Sent
 
 LONGEST_SHOWN: Final = 80
 _VARIABLE: Final = re.compile(r"\\\{(\w+)\\\}")

@@ -13,7 +13,7 @@ from advisor.errors import AdvisorError
 from advisor.units import MIB
 from tools import allowed_tools
 from tools.log import log_json
-from tools.work.runner import BUDGET_S, TIME_LIMIT_S
+from tools.workers.runner import BUDGET_S, TIME_LIMIT_S
 
 if TYPE_CHECKING:
     from tools.web.gate import Policy

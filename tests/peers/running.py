@@ -40,7 +40,7 @@ class Running:
     def workers(self) -> list[int]:
         """The processes that compute."""
         listed = subprocess.run(
-            ["pgrep", "-P", str(self.process.pid), "-f", "tools.work.worker"],
+            ["pgrep", "-P", str(self.process.pid), "-f", "tools.workers.worker"],
             capture_output=True,
             text=True,
             check=False,

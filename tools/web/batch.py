@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Sequence
 
     from tools.tool import Tool
-    from tools.work.runner import Runner
+    from tools.workers.runner import Runner
 
 MOST_LINES: Final = 1000
 MEDIA_TYPE: Final = "application/jsonl"

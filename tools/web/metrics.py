@@ -8,12 +8,13 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from advisor.errors import AdvisorError
+from tools.workers.runner import RunnerInFront
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from tools.tool import Tool
-    from tools.work.runner import Runner, Sent
+    from tools.workers.runner import Runner, Sent
 
 CONTENT_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
 BOUNDS_S: Final = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
@@ -63,25 +64,15 @@ class Metrics:
         yield f'trainfit_call_seconds_count{{tool="{tool}"}} {total}'
 
 
-class MeasuredRunner:
+class MeasuredRunner(RunnerInFront):
     """A runner whose calls are counted."""
 
     def __init__(self, runner: Runner, metrics: Metrics) -> None:
-        self.runner = runner
+        super().__init__(runner)
         self.metrics = metrics
 
-    @property
-    def time_limit_s(self) -> float:
-        """The time limit of the runner behind."""
-        return self.runner.time_limit_s
-
-    @property
-    def edition(self) -> str:
-        """The editions of the runner behind."""
-        return self.runner.edition
-
     async def reply(self, tool: Tool, arguments: Any, *, allow_paths: bool) -> Sent:
-        """See ``tools.work.runner.Runner.reply``."""
+        """See ``tools.workers.runner.Runner.reply``."""
         start, outcome = time.perf_counter(), "given_up"
         try:
             reply = await self.runner.reply(tool, arguments, allow_paths=allow_paths)

@@ -14,7 +14,7 @@ from tools import find_tool
 from tools.list_catalog import LIST_CATALOG
 from tools.web import metrics as prometheus
 from tools.web.problem import responses
-from tools.work.kept import digest
+from tools.workers.kept import digest
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from tools.tool import Tool
     from tools.web.metrics import Metrics
     from tools.web.tokens import Tokens
-    from tools.work.runner import Runner
+    from tools.workers.runner import Runner
 
 FRESH: Final = "max-age=300"
 NOT_MODIFIED: Final = 304

@@ -1,7 +1,7 @@
 """A worker process: reads calls from standard input, writes replies to standard output, a JSON line each.
 
-``python -m tools.work.worker`` is started by ``tools.work.pool`` and ends when its input ends. A call that takes too
-long is stopped by killing the process: nothing else stops Python code that computes.
+``python -m tools.workers.worker`` is started by ``tools.workers.pool`` and ends when its input ends. A call that takes
+too long is stopped by killing the process: nothing else stops Python code that computes.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from advisor.versions import versions
 from tools import find_tool
 from tools.log import log_json
 from tools.request_id import begin_request
-from tools.work.kept import digest
+from tools.workers.kept import digest
 
 if TYPE_CHECKING:
     from typing import TextIO

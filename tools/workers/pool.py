@@ -21,7 +21,7 @@ from anyio.streams.buffered import BufferedByteReceiveStream
 
 from advisor.errors import AdvisorError
 from tools.request_id import current_request_id
-from tools.work.runner import TIME_LIMIT_S, Sent, out_of_time
+from tools.workers.runner import TIME_LIMIT_S, Sent, out_of_time
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping
@@ -38,7 +38,7 @@ PAUSE_S: Final = 1.0
 #: Searches that may wait for a worker; one more would hardly get one in time.
 MOST_WAITING: Final = 20
 PACKAGES: Final = Path(__file__).parents[2]
-COMMAND: Final = (sys.executable, "-m", "tools.work.worker")
+COMMAND: Final = (sys.executable, "-m", "tools.workers.worker")
 
 logger = logging.getLogger("trainfit")
 

@@ -41,7 +41,7 @@ class Sent:
 
 
 class Runner(Protocol):
-    """Computes calls: in this process (:class:`ThreadRunner`) or in processes of their own (``tools.work.pool``)."""
+    """Computes calls: in this process (:class:`ThreadRunner`) or in processes of their own (``tools.workers.pool``)."""
 
     @property
     def time_limit_s(self) -> float:
@@ -57,6 +57,23 @@ class Runner(Protocol):
         Raises:
             AdvisorError: what the tool raises; ``time_limit`` when the call takes longer than ``time_limit_s``.
         """
+
+
+class RunnerInFront:
+    """What stands in front of a runner and passes calls on: its limit and its editions are that one's."""
+
+    def __init__(self, runner: Runner) -> None:
+        self.runner = runner
+
+    @property
+    def time_limit_s(self) -> float:
+        """The time limit of the runner behind."""
+        return self.runner.time_limit_s
+
+    @property
+    def edition(self) -> str:
+        """The editions of the runner behind."""
+        return self.runner.edition
 
 
 class ThreadRunner:

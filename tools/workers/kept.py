@@ -14,11 +14,12 @@ from typing import TYPE_CHECKING, Any, Final
 
 from advisor import __version__
 from advisor.units import MIB
+from tools.workers.runner import RunnerInFront
 
 if TYPE_CHECKING:
     from tools.tool import Tool
     from tools.web.metrics import Metrics
-    from tools.work.runner import Runner, Sent
+    from tools.workers.runner import Runner, Sent
 
 MOST_BYTES: Final = 64 * MIB
 MOST_ANSWERS: Final = 10_000
@@ -26,7 +27,7 @@ MOST_ANSWERS: Final = 10_000
 LARGEST_SHARE: Final = 0.1
 
 
-class KeepingRunner:
+class KeepingRunner(RunnerInFront):
     """A runner that keeps answers, the least recently asked for making room.
 
     Args:
@@ -36,7 +37,7 @@ class KeepingRunner:
     """
 
     def __init__(self, runner: Runner, metrics: Metrics, most_bytes: int = MOST_BYTES) -> None:
-        self.runner = runner
+        super().__init__(runner)
         self.metrics = metrics
         self.most_bytes = most_bytes
         self.bytes = 0
@@ -47,18 +48,8 @@ class KeepingRunner:
         """How many answers are kept."""
         return len(self._answers)
 
-    @property
-    def time_limit_s(self) -> float:
-        """The time limit of the runner behind."""
-        return self.runner.time_limit_s
-
-    @property
-    def edition(self) -> str:
-        """The editions of the runner behind."""
-        return self.runner.edition
-
     async def reply(self, tool: Tool, arguments: Any, *, allow_paths: bool) -> Sent:
-        """See ``tools.work.runner.Runner.reply``; what a path names may change, so with paths nothing is kept."""
+        """See ``tools.workers.runner.Runner.reply``; what a path names may change, so with paths nothing is kept."""
         if allow_paths:
             return await self.runner.reply(tool, arguments, allow_paths=True)
         name = self._name(tool, arguments)
