@@ -78,6 +78,7 @@ def _computed(breakdown: Breakdown) -> MemoryAnswer:
         host=_host(breakdown),
         time=time_answer(case, breakdown.places),
         layout=case.layout,
+        framework=case.training.framework,
         assumptions=certainty.with_flips(breakdown, fits=fits) if full else case.assumptions,
         warnings=(*case.warnings, *certainty.measured_warnings(breakdown)),
         questions=certainty.questions(case),

@@ -64,6 +64,7 @@ def memory_answer(**changes: Any) -> MemoryAnswer:
         "host": {"cpu_bytes_per_node": 12 * GIB, "nvme_bytes_per_node": 0, "verdict": "needs_info"},
         "time": {"step_time_s": 12.5, "tokens_per_s": 21_000.0, "mfu": 0.41, "mfu_convention": "model FLOP"},
         "layout": {"tensor_parallel": 8, "sequence_parallel": True, "pipeline_parallel": 4, "zero_stage": 1},
+        "framework": "megatron",
         "assumptions": [assumption(f"argument_{number}") for number in range(30)]
         + [assumption("model", origin="given"), assumption("micro_batch", flips_verdict=True)],
         "warnings": ["the sequence is longer than the model was made for"] * 6,

@@ -195,6 +195,15 @@ def test_a_recommended_layout_sent_back_gives_the_same_figures():
     _, setup = by_python("recommend_setup", job)
     _, memory = by_python("estimate_memory", {**job, "framework": setup["framework"], **setup["layout"]})
     assert memory["peak_bytes"] == setup["estimate"]["peak_bytes"]
+    assert memory["framework"] == setup["estimate"]["framework"] == setup["framework"]
+
+
+@pytest.mark.parametrize("more", [{}, {"tensor_parallel": 2}, {"framework": "deepspeed", "zero_stage": 2}])
+def test_an_estimate_says_the_framework_that_gives_its_figures_again(more):
+    job = {"model": "llama-3-8b", "hardware": "1x8 H100-80GB"}
+    _, first = by_python("estimate_memory", job | more)
+    _, again = by_python("estimate_memory", {**job, "framework": first["framework"], **first["layout"]})
+    assert (again["framework"], again["terms"]) == (first["framework"], first["terms"])
 
 
 def test_a_fault_of_our_own_shows_an_id_and_nothing_of_the_inside(monkeypatch, http, caplog, capsys):

@@ -151,6 +151,7 @@ class MemoryAnswer(Value):
     host: Host
     time: Time
     layout: Layout
+    framework: str = Field(description="the one given, or inferred from the other arguments")
     assumptions: tuple[Assumption, ...]
     warnings: tuple[str, ...]
     questions: tuple[str, ...] = Field(default=(), description="arguments to give for a surer answer")
