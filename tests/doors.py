@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Any
 
 import anyio
+import httpx2
 from mcp import Client
+from mcp.client.streamable_http import streamable_http_client
 
 from advisor import api
 from advisor.errors import AdvisorError
 from tools.cli import main
 from tools.mcp_door import ERROR_KEY, build_server
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
 
 Outcome = tuple[str, Any]
 
@@ -25,12 +31,14 @@ def by_python(name: str, arguments: dict[str, Any]) -> Outcome:
 
 
 def by_command_line(name: str, arguments: dict[str, Any], capsys: Any) -> Outcome:
-    """The command with one option an argument; an error is known by its sentence, so only its detail is given."""
+    """The command with one option an argument."""
     options = [part for key, value in arguments.items() for part in (f"--{key.replace('_', '-')}", option(value))]
     _, out, err = command_line([name.replace("_", "-"), *options, "--json"], capsys)
+    said = json.loads(out)
     if not err:
-        return "answer", json.loads(out)
-    return "error", err.removeprefix("trainfit: ").splitlines()[0]
+        return "answer", said
+    assert err.splitlines()[0] == f"trainfit: {said['detail']}"
+    return "error", said
 
 
 def command_line(arguments: list[str], capsys: Any) -> tuple[int, str, str]:
@@ -66,6 +74,22 @@ async def _call(name: str, arguments: dict[str, Any], target: Any, mode: str) ->
         assert result.structured_content is None, "strict clients hold it to the schema of the answer"
         return "error", result.meta[ERROR_KEY]
     return "answer", result.structured_content
+
+
+@asynccontextmanager
+async def mcp_over_http(app: Any, seen: list[Any], **options: Any) -> AsyncIterator[Client]:
+    """The SDK's own client at ``/mcp`` of an application in this process; ``seen`` gathers its requests."""
+
+    async def remember(request: httpx2.Request) -> None:
+        seen.append(request)
+
+    hooks = {"request": [remember]}
+    async with (
+        app.router.lifespan_context(app),
+        httpx2.AsyncClient(transport=httpx2.ASGITransport(app), event_hooks=hooks) as http,
+        Client(streamable_http_client("http://here/mcp", http_client=http), **options) as client,
+    ):
+        yield client
 
 
 def by_http(name: str, arguments: Any, client: Any) -> Outcome:

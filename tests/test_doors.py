@@ -98,7 +98,7 @@ def test_every_door_gives_the_same_answer(name, arguments, http, capsys):
 def test_every_door_refuses_in_the_same_words(name, arguments, http, capsys):
     kind, error = by_python(name, arguments)
     assert kind == "error"
-    assert by_command_line(name, arguments, capsys) == ("error", error["detail"])
+    assert by_command_line(name, arguments, capsys) == (kind, error)
     if "headroom" not in arguments:  # JSON has no infinity
         assert by_http(name, arguments, http) == (kind, error)
         assert by_mcp(name, arguments) == (kind, error)
@@ -355,9 +355,28 @@ def test_every_argument_of_every_tool_is_an_option():
 
 
 def test_an_unknown_option_is_refused_with_the_nearest_name(capsys):
-    code, _, err = command_line(["estimate-memory", "--micro-batc", "2"], capsys)
-    assert code == 64
+    code, out, err = command_line(["estimate-memory", "--micro-batc", "2"], capsys)
+    assert (code, out) == (64, "")
     assert "did you mean 'micro_batch'" in err
+
+
+@pytest.mark.parametrize(
+    ("given", "code"),
+    [
+        (["estimate-memory", "--micro-batc", "2", "--json"], "unknown_argument"),
+        (["estimate-memory", "--json", "--model"], "invalid_value"),
+        (["estimate-memry", "--json"], "unknown_tool"),
+        (["describe-model", "--model", "lama-3-8b", "--json"], "unknown_model"),
+        (["call", "estimate-memry"], "unknown_tool"),
+        (["call", "explain", "/not/there"], "unreadable_file"),
+    ],
+)
+def test_who_asks_for_json_is_refused_in_json(given, code, capsys):
+    exit_code, out, err = command_line(given, capsys)
+    error = json.loads(out)
+    assert (exit_code, error["code"]) == (64, code)
+    assert set(error) == {"code", "detail", "pointer", "suggestions"}
+    assert error["detail"] in err
 
 
 def test_the_version_is_the_one_of_the_project(capsys):

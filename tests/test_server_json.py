@@ -102,8 +102,6 @@ def test_the_catalog_is_read_with_get(http):
     expected = by_python("list_catalog", DEVICES)[1]
     assert http.get("/v1/catalog/devices", params={"query": "h100"}).json() == expected
     assert http.get("/v1/catalog").json() == by_python("list_catalog", {})[1]
-    refused = http.get("/v1/catalog/device")
-    assert (refused.status_code, refused.json()["suggestions"]) == (422, ["devices"])
     assert http.get("/v1/catalog", params={"query": "x" * 201}).json()["pointer"] == "/query"
 
 
@@ -113,7 +111,43 @@ def test_schemas_are_read_with_get(http):
     one = http.get("/v1/schemas/explore").json()
     assert one == every["explore"]
     assert one["input"] == find_tool("explore").input_schema
-    assert http.get("/v1/schemas/explor").json()["suggestions"][0] == "explore"
+
+
+@pytest.mark.parametrize(
+    ("path", "code", "nearest"),
+    [
+        ("/v1/catalog/device", "unknown_kind", "devices"),
+        ("/v1/catalog/device?query=h100", "unknown_kind", "devices"),
+        ("/v1/schemas/explor", "unknown_tool", "explore"),
+    ],
+)
+def test_a_name_in_the_path_that_does_not_exist_is_not_found(path, code, nearest, http):
+    refused = http.get(path)
+    assert (refused.status_code, refused.headers["content-type"]) == (404, "application/problem+json")
+    problem = refused.json()
+    assert (problem["status"], problem["code"], problem["suggestions"][0]) == (404, code, nearest)
+
+
+def test_a_kind_that_no_path_could_name_is_not_found(http):
+    assert http.get(f"/v1/catalog/{'k' * 41}").status_code == 404
+    assert http.post("/v1/list-catalog", json={"kind": "device"}).status_code == 422, "an argument is no path"
+
+
+@pytest.mark.parametrize(
+    ("path", "code", "said"),
+    [
+        ("/v1/catalog?qury=h100", "unknown_argument", "did you mean 'query'"),
+        ("/v1/catalog/devices?limit=3", "unknown_argument", "accepted: query"),
+        ("/v1/catalog/device?limit=3", "unknown_argument", "accepted: query"),
+        ("/v1/catalog/devices?query=a&query=b", "invalid_value", "query: given twice"),
+        ("/v1/schemas?tool=explore", "unknown_argument", "none is accepted here"),
+        ("/v1/schemas/explore?x", "unknown_argument", "none is accepted here"),
+    ],
+)
+def test_a_parameter_that_is_not_read_is_refused(path, code, said, http):
+    refused = http.get(path)
+    assert (refused.status_code, refused.json()["code"]) == (422, code)
+    assert said in refused.json()["detail"]
 
 
 @pytest.mark.parametrize("path", ["/v1/catalog/devices", "/v1/schemas", "/v1/schemas/explore"])
@@ -141,6 +175,19 @@ def test_the_server_says_how_it_is(http):
 def test_a_server_whose_workers_have_not_started_is_not_ready():
     response = TestClient(build_app(workers=1)).get("/readyz")  # outside its lifespan no worker is started
     assert (response.status_code, response.json()["code"]) == (503, "not_ready")
+
+
+def test_paths_with_a_name_in_them_are_counted_by_their_form():
+    http = TestClient(build_app())
+    for path in ("catalog/devices", "catalog/models", "catalog/made-up", "schemas/explore", "catalog/devices/made-up"):
+        http.get(f"/v1/{path}")
+    counted = re.findall(r'path="(.*?)",status="(\d+)"} (\d+)', http.get("/metrics").text)
+    assert sorted(counted) == [
+        ("/v1/catalog/{kind}", "200", "2"),
+        ("/v1/catalog/{kind}", "404", "1"),
+        ("/v1/schemas/{tool}", "200", "1"),
+        ("other", "404", "1"),
+    ]
 
 
 def test_metrics_count_requests_and_calls_and_know_no_made_up_paths():

@@ -94,7 +94,7 @@ def test_all_definitions_together_stay_under_six_thousand_tokens():
 def test_hosts_are_told_that_tools_only_read():
     assert READ_ONLY.read_only_hint
     assert READ_ONLY.open_world_hint is False
-    assert all(definition(tool).annotations == READ_ONLY for tool in TOOLS)
+    assert all(definition(tool, "2025-11-25").annotations == READ_ONLY for tool in TOOLS)
 
 
 def test_instructions_fit_where_hosts_cut_them():

@@ -36,14 +36,11 @@ EXIT_BY_CODE: Final = {"illegal_layout": EXIT_INVALID, "internal_error": EXIT_FA
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line and exit: 0 fits, 1 tight or needs info, 2 does not fit, 3 invalid, 64 a bad call."""
+    given = sys.argv[1:] if arguments is None else arguments
     try:
-        code = cli.main(arguments, prog_name=PRODUCT, standalone_mode=False)
-    except AdvisorError as error:
-        code = _report(error)
-    except click.NoSuchOption as error:
-        code = _report(_unknown_option(error))
-    except click.ClickException as error:
-        code = _report(AdvisorError("invalid_value", error.format_message()))
+        code = cli.main(given, prog_name=PRODUCT, standalone_mode=False)
+    except (AdvisorError, click.ClickException) as error:
+        code = _report(_refusal(error), as_json="--json" in given or "call" in given[:1])
     except (click.Abort, BrokenPipeError):
         code = 130
     sys.exit(code if isinstance(code, int) else 0)
@@ -163,14 +160,9 @@ def _answer_line(tool: Tool, text: str) -> int:
     try:
         reply = tool.reply(parse_json(text, what="the request"), allow_paths=True)
     except AdvisorError as error:
-        click.echo(_error_json(error))
-        return _report(error)
+        return _report(error, as_json=True)
     click.echo(reply.as_json())
     return _exit_code(reply)
-
-
-def _error_json(error: AdvisorError) -> str:
-    return json.dumps(error.as_dict(), ensure_ascii=False)
 
 
 def _exit_code(reply: Reply) -> int:
@@ -179,9 +171,21 @@ def _exit_code(reply: Reply) -> int:
     return EXIT_BY_VERDICT.get(getattr(reply.answer, "verdict", "fits"), 0)
 
 
-def _report(error: AdvisorError) -> int:
+def _report(error: AdvisorError, *, as_json: bool) -> int:
+    """Say what is wrong for people; and as an object, where one that reads JSON waits for an answer."""
+    if as_json:
+        click.echo(json.dumps(error.as_dict(), ensure_ascii=False))
     click.echo(f"{PRODUCT}: {error_text(error)}", err=True)
     return EXIT_BY_CODE.get(error.code, EXIT_BAD_CALL)
+
+
+def _refusal(error: AdvisorError | click.ClickException) -> AdvisorError:
+    """The error of the one shape, also for what click refuses."""
+    if isinstance(error, AdvisorError):
+        return error
+    if isinstance(error, click.NoSuchOption):
+        return _unknown_option(error)
+    return AdvisorError("invalid_value", error.format_message())
 
 
 def _unknown_option(error: click.NoSuchOption) -> AdvisorError:

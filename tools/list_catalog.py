@@ -18,4 +18,6 @@ LIST_CATALOG: Final = Tool(
     ),
     words=lambda answer, _full: catalog_text(answer),
     examples=({"kind": "devices", "query": "h100"}, {"kind": "models"}),
+    # What a kind holds never changes while a server runs: a gateway can keep, count and admit answers by their kind.
+    headers={"kind": "Kind"},
 )

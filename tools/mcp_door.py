@@ -18,6 +18,8 @@ from mcp.server.stdio import stdio_server
 from advisor import __version__
 from advisor.errors import AdvisorError
 from tools import TOOLS, allowed_tools, find_tool
+from tools.mcp_headers import listed_schema, refuse_other_headers
+from tools.mcp_messages import Messages, former_names
 from tools.mcp_reading import in_protocol_words, reading_handlers
 from tools.mcp_sessions import Calls
 from tools.tool import Tool, error_text
@@ -43,6 +45,7 @@ TOOLS_HEADER: Final = "x-trainfit-tools"
 FRESH_MS: Final = 3_600_000
 CACHED: Final = ("tools/list", "resources/list", "resources/templates/list", "resources/read", "prompts/list")
 BETWEEN_REPORTS_S: Final = 1.0
+CUT_SHORT: Final = "stopped when its budget was spent; the answer says what it left out, and more work might say more"
 
 
 def build_server(tools: Sequence[Tool] = TOOLS, *, allow_paths: bool, runner: Runner | None = None) -> Server[Any]:
@@ -53,16 +56,22 @@ def build_server(tools: Sequence[Tool] = TOOLS, *, allow_paths: bool, runner: Ru
         allow_paths: whether files named in arguments may be read: True on stdio, False over HTTP.
         runner: computes the calls; a thread of this process when absent.
     """
-    run, calls = runner or ThreadRunner(), Calls()
+    run, calls, messages = runner or ThreadRunner(), Calls(), Messages()
 
     async def list_tools(context: Any, _: Any) -> types.ListToolsResult:
-        return types.ListToolsResult(tools=[definition(tool) for tool in _offered(tools, context)])
+        shown = [definition(tool, context.protocol_version) for tool in _offered(tools, context)]
+        return types.ListToolsResult(tools=shown)
 
     async def call_tool(context: Any, params: types.CallToolRequestParams) -> types.CallToolResult:
         try:
-            tool = find_tool(params.name, _offered(tools, context))
+            tool, arguments = find_tool(params.name, _offered(tools, context)), params.arguments or {}
+            refuse_other_headers(tool, arguments, context)
+            for former, present in former_names(params.name, arguments):
+                await messages.tell(context, "notice", f"{former} is called {present} now")
             with calls.in_hand(context):
-                reply = await _reported(run, tool, params.arguments or {}, context, allow_paths=allow_paths)
+                reply = await _reported(run, tool, arguments, context, allow_paths=allow_paths)
+                if not reply.whole:
+                    await messages.tell(context, "warning", f"{tool.name} {CUT_SHORT}")
                 return types.CallToolResult(content=[_text(reply.text)], structured_content=reply.as_data())
         except AdvisorError as error:
             return _refusal(error)
@@ -74,22 +83,24 @@ def build_server(tools: Sequence[Tool] = TOOLS, *, allow_paths: bool, runner: Ru
         title="TrainFit",
         instructions=INSTRUCTIONS,
         cache_hints=dict.fromkeys(CACHED, CacheHint(ttl_ms=FRESH_MS, scope="private")),
+        get_tool_input_schema=lambda _: None,  # the SDK would list all tools for each call; a call is judged by its own
         on_list_tools=in_protocol_words(list_tools),
         on_call_tool=call_tool,
         **reading_handlers(partial(_offered, tools), run),
     )
     server.extensions[EXTENSION] = {}
+    server.add_request_handler("logging/setLevel", types.SetLevelRequestParams, messages.set_level)
     server.add_notification_handler("notifications/cancelled", types.CancelledNotificationParams, calls.cancel)
     return server
 
 
-def definition(tool: Tool) -> types.Tool:
-    """A tool as MCP hosts see it."""
+def definition(tool: Tool, protocol_version: str) -> types.Tool:
+    """A tool as MCP hosts of that version see it."""
     return types.Tool(
         name=tool.name,
         title=tool.title,
         description=tool.description,
-        input_schema=tool.input_schema,
+        input_schema=listed_schema(tool, protocol_version),
         output_schema=tool.output_schema,
         annotations=READ_ONLY,
         _meta=meta_of(tool),

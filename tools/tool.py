@@ -57,6 +57,7 @@ class Tool:
         examples: complete arguments.
         long: whether it searches, so that a call may take seconds.
         most_elsewhere: the largest value of an argument for a caller on another machine.
+        headers: arguments that stand in the header ``Mcp-Param-<name>`` as well, by that name: ``tools.mcp_headers``.
     """
 
     name: str
@@ -66,6 +67,7 @@ class Tool:
     examples: tuple[Mapping[str, Any], ...]
     long: bool = False
     most_elsewhere: Mapping[str, float] = field(default_factory=dict)
+    headers: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def path(self) -> str:

@@ -18,6 +18,7 @@ AGENTS = {
 INSPECTOR = "@modelcontextprotocol/inspector@2.12.0"
 SERVER = (sys.executable, str(ROOT / "server.py"))
 CALL = {"model": "llama-3-8b", "hardware": "1x8 H100-80GB"}
+KIND = {"kind": "devices", "query": "h100"}  # the newer era repeats the kind in a header over HTTP
 REFUSED = 5  # the Inspector's exit code for a result that is an error
 
 
@@ -48,7 +49,7 @@ def agent(running: Running, folder: Path, name: str, packages: tuple[str, ...]) 
 
 
 def inspector(running: Running, folder: Path) -> dict[str, str]:
-    """The Inspector: a list, a call, a refusal, a resource, a prompt; over HTTP in both eras, and over stdio."""
+    """The Inspector: a list, two calls, a refusal, a resource, a prompt; over HTTP in both eras, and over stdio."""
     npm = shutil.which("npm")
     if npm is None:
         return {"Inspector": "not run: it is fetched with npm, which is not installed"}
@@ -60,6 +61,7 @@ def inspector(running: Running, folder: Path) -> dict[str, str]:
     asked = [
         (["tools/list", "--strict"], 0, "estimate_memory"),
         (["tools/call", "--tool-name", "estimate_memory", "--tool-args-json", json.dumps(CALL)], 0, "verdict"),
+        (["tools/call", "--tool-name", "list_catalog", "--tool-args-json", json.dumps(KIND)], 0, "h100-80gb"),
         (["tools/call", "--tool-name", "explain", "--tool-args-json", "{}"], REFUSED, "question"),
         (["resources/read", "--uri", "trainfit://topic/formula-sheet"], 0, "16·N"),
         (["prompts/get", "--prompt-name", "explain_memory", "--prompt-args", "question=zero"], 0, "Explain"),

@@ -51,6 +51,7 @@ _MEANINGS: Final = {
     400: "The body is not JSON",
     401: "A key or an access token is needed, or the one given is not accepted",
     403: "A page of another origin asks, or the access token grants too little",
+    404: "There is no such name in the path; the nearest ones are suggested",
     408: "The body did not arrive in time",
     413: "The body is larger than 1 MiB",
     415: "The body is not of the type that is read here",
@@ -62,16 +63,16 @@ _MEANINGS: Final = {
 }
 
 
-def details(error: AdvisorError) -> dict[str, Any]:
-    """An error as the object that RFC 9457 describes."""
-    status = STATUS.get(error.code, HTTPStatus.UNPROCESSABLE_ENTITY)
+def details(error: AdvisorError, status: int | None = None) -> dict[str, Any]:
+    """An error as the object that RFC 9457 describes; its status is that of its code where none is given."""
+    status = status or STATUS.get(error.code, HTTPStatus.UNPROCESSABLE_ENTITY)
     title = error.code.replace("_", " ").capitalize()
     return {"type": f"urn:trainfit:error:{error.code}", "title": title, "status": int(status), **error.as_dict()}
 
 
-def problem(error: AdvisorError, headers: Mapping[str, str] | None = None) -> JSONResponse:
+def problem(error: AdvisorError, headers: Mapping[str, str] | None = None, status: int | None = None) -> JSONResponse:
     """An error as a response."""
-    body = details(error)
+    body = details(error, status)
     again = {"Retry-After": "1"} if error.code in AGAIN_SOON else None
     return JSONResponse(body, status_code=body["status"], headers=headers or again, media_type=PROBLEM)
 

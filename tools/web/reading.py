@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, Final
 
 from fastapi import Query, Request
@@ -10,10 +11,11 @@ from fastapi.responses import JSONResponse, PlainTextResponse, Response
 
 from advisor import __version__
 from advisor.errors import AdvisorError
+from advisor.request import unknown_argument
 from tools import find_tool
 from tools.list_catalog import LIST_CATALOG
 from tools.web import metrics as prometheus
-from tools.web.problem import responses
+from tools.web.problem import problem, responses
 from tools.workers.kept import digest
 
 if TYPE_CHECKING:
@@ -37,30 +39,43 @@ def add_catalog(app: FastAPI, runner: Runner) -> None:
         return await listed(request, None, query)
 
     async def catalog_kind(request: Request, kind: str, query: str | None = Query(None, max_length=200)) -> Response:
-        return await listed(request, kind, query)
+        try:
+            return await listed(request, kind, query)
+        except AdvisorError as error:
+            if error.pointer != "/kind":
+                raise
+            return problem(error, status=HTTPStatus.NOT_FOUND)
 
     async def listed(request: Request, kind: str | None, query: str | None) -> Response:
+        _refuse_other_parameters(request, "query")
         sent = await runner.reply(LIST_CATALOG, {"kind": kind, "query": query}, allow_paths=False)
         return tagged(request, sent.body)
 
     about: dict[str, Any] = {"summary": "List the catalog", "tags": ["catalog"], "response_class": Response}
-    about["responses"] = {200: json_response("The entries", LIST_CATALOG.output_schema), **responses(422, 503)}
-    app.add_api_route("/v1/catalog", catalog, operation_id="get_catalog", **about)
-    app.add_api_route("/v1/catalog/{kind}", catalog_kind, operation_id="get_catalog_kind", **about)
+    entries = {200: json_response("The entries", LIST_CATALOG.output_schema)}
+    of_all, of_kind = entries | responses(422, 503), entries | responses(404, 422, 503)
+    app.add_api_route("/v1/catalog", catalog, operation_id="get_catalog", responses=of_all, **about)
+    app.add_api_route("/v1/catalog/{kind}", catalog_kind, operation_id="get_catalog_kind", responses=of_kind, **about)
 
 
 def add_schemas(app: FastAPI, tools: Sequence[Tool]) -> None:
     """``/v1/schemas`` and ``/v1/schemas/{tool}``: JSON Schemas of arguments and answers."""
 
     async def schemas(request: Request) -> Response:
+        _refuse_other_parameters(request)
         return tagged(request, json.dumps({tool.name: _schemas(tool) for tool in tools}))
 
     async def tool_schemas(request: Request, tool: str) -> Response:
-        return tagged(request, json.dumps(_schemas(find_tool(tool, tools))))
+        _refuse_other_parameters(request)
+        try:
+            found = find_tool(tool, tools)
+        except AdvisorError as error:
+            return problem(error, status=HTTPStatus.NOT_FOUND)
+        return tagged(request, json.dumps(_schemas(found)))
 
     about: dict[str, Any] = {"tags": ["catalog"], "response_class": Response}
-    of_all = {200: json_response("Schemas by tool", {"type": "object"}), **responses()}
-    of_one = {200: json_response("Its schemas", {"type": "object"}), **responses(422)}
+    of_all = {200: json_response("Schemas by tool", {"type": "object"}), **responses(422)}
+    of_one = {200: json_response("Its schemas", {"type": "object"}), **responses(404, 422)}
     app.add_api_route(
         "/v1/schemas", schemas, operation_id="get_schemas", summary="Schemas of all tools", responses=of_all, **about
     )
@@ -139,6 +154,20 @@ def tagged(request: Request, body: str) -> Response:
     if headers["ETag"] in request.headers.get("if-none-match", ""):
         return Response(status_code=NOT_MODIFIED, headers=headers)
     return Response(body, media_type="application/json", headers=headers)
+
+
+def _refuse_other_parameters(request: Request, *accepted: str) -> None:
+    """Parameters of the address are arguments: one that does not exist, or stands there twice, is refused like any."""
+    names = [name for name, _ in request.query_params.multi_items()]
+    for name in names:
+        if name not in accepted:
+            raise unknown_argument(name, accepted) if accepted else _no_argument(name)
+        if names.count(name) > 1:
+            raise AdvisorError("invalid_value", f"{name}: given twice", pointer=f"/{name}")
+
+
+def _no_argument(name: str) -> AdvisorError:
+    return AdvisorError("unknown_argument", f"unknown argument {name[:80]!r}; none is accepted here")
 
 
 def _schemas(tool: Tool) -> dict[str, Any]:

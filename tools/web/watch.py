@@ -7,6 +7,7 @@ import time
 from typing import TYPE_CHECKING, Final
 
 from starlette.datastructures import Headers, MutableHeaders
+from starlette.routing import compile_path
 
 from tools.request_id import HEADER, begin_request, current_request_id
 
@@ -26,13 +27,14 @@ class Watch:
     Args:
         app: what answers.
         metrics: where requests are counted.
-        paths: the paths there are; all others are counted as one.
+        paths: the paths there are, ``{name}`` for a part that callers choose; all others are counted as one.
     """
 
     def __init__(self, app: ASGIApp, metrics: Metrics, paths: frozenset[str]) -> None:
         self.app = app
         self.metrics = metrics
         self.paths = paths
+        self.forms = {path: compile_path(path)[0] for path in sorted(paths) if "{" in path}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request, then count and log it."""
@@ -54,8 +56,14 @@ class Watch:
         finally:
             self._record(scope, status, time.perf_counter() - start)
 
+    def _form(self, path: str) -> str:
+        """The path as it is counted: what a caller put into it makes no count of its own."""
+        if path in self.paths:
+            return path
+        return next((form for form, pattern in self.forms.items() if pattern.match(path)), "other")
+
     def _record(self, scope: Scope, status: int, seconds: float) -> None:
-        path = scope["path"] if scope["path"] in self.paths else "other"
+        path = self._form(scope["path"])
         method = scope["method"] if scope["method"] in METHODS else "other"
         self.metrics.requests[method, path, status] += 1
         caller = scope.get("state", {}).get("caller", "")
