@@ -4,16 +4,33 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import cache
+from typing import Final, Literal
 
 from advisor.columnwise import Number, at_most, choose, pick
 from advisor.phases import MODULE_SLOTS
-from advisor.placement import Place
+from advisor.placement import MEGATRON, Place
 from advisor.types.case import TILED, Case
 from advisor.types.columns import RECOMPUTE_POLICIES
 
 #: What is made again at little cost. A flash kernel makes its scores again by itself; those that others keep, join.
 NEAR_FREE = ("layernorm", "activation", "moe_act", "mla_up_proj")
 POLICY_MODULES: Mapping[str, tuple[str, ...]] = {"near_free": NEAR_FREE, "selective": ("core_attn",)}
+
+#: Where the norms of a layer are: modules of their own, or inside the linear layer that follows, as Transformer Engine
+#: builds them; there a norm is apart before experts and before latent attention only.
+Norms = Literal["apart", "inside", "inside_but_latent"]
+_INSIDE: Final[Mapping[str, tuple[str, ...]]] = {
+    **MODULE_SLOTS,
+    "layernorm": ("moe.input",),
+    "activation": (),  # Megatron names none of a dense layer: its activation function goes with mlp
+    "mlp": ("ffn.input", *MODULE_SLOTS["mlp"]),
+}
+#: Slots that a recompute module drops, by where the norms are.
+SLOTS_BY_NORMS: Final[Mapping[Norms, Mapping[str, tuple[str, ...]]]] = {
+    "apart": MODULE_SLOTS,
+    "inside": _INSIDE,
+    "inside_but_latent": {**_INSIDE, "layernorm": ("attention.input", "moe.input")},
+}
 
 
 def policy_is(place: Place, *policies: str) -> Number:
@@ -61,15 +78,23 @@ def keeping_policies(place: Place, slot: str) -> tuple[int, ...]:
     For one layout, and for those that have the same policy, only that one is told.
     """
     policy, keeps_scores = place.layout.recompute, place.case.training.attention == "eager"
+    norms = where_norms_are(place.case)
     if isinstance(policy, str):
-        return (0 if slot in dropped_slots(policy, place.layout.recompute_modules, keeps_scores) else 1,)
-    kept = _keeping(slot, place.case.layout.recompute_modules, keeps_scores)
+        return (0 if slot in dropped_slots(policy, place.layout.recompute_modules, keeps_scores, norms) else 1,)
+    kept = _keeping(slot, place.case.layout.recompute_modules, keeps_scores, norms)
     return (kept[policy],) if isinstance(policy, int) else kept
 
 
+def where_norms_are(case: Case) -> Norms:
+    """Whether a layer's norms can be recomputed by themselves: Megatron's transformer_layer looks whether they exist."""
+    if case.training.framework not in MEGATRON or case.training.implementation != "fused":
+        return "apart"
+    return "inside_but_latent" if case.model.attention.kind == "mla" else "inside"
+
+
 @cache
-def _keeping(slot: str, modules: tuple[str, ...], keeps_scores: bool) -> tuple[int, ...]:
-    return tuple(0 if slot in dropped_slots(name, modules, keeps_scores) else 1 for name in RECOMPUTE_POLICIES)
+def _keeping(slot: str, modules: tuple[str, ...], keeps_scores: bool, norms: Norms) -> tuple[int, ...]:
+    return tuple(0 if slot in dropped_slots(name, modules, keeps_scores, norms) else 1 for name in RECOMPUTE_POLICIES)
 
 
 def under_own_policy(place: Place, policies: tuple[int, ...]) -> Number:
@@ -85,11 +110,11 @@ def keeps(place: Place, slot: str) -> Number:
 
 
 @cache
-def dropped_slots(policy: str, modules: tuple[str, ...], keeps_scores: bool) -> frozenset[str]:
+def dropped_slots(policy: str, modules: tuple[str, ...], keeps_scores: bool, norms: Norms) -> frozenset[str]:
     """Slots that a partial policy recomputes in each layer."""
     chosen = modules if policy == "modules" else POLICY_MODULES.get(policy, ())
     if policy == "near_free" and keeps_scores:
         chosen = (*chosen, "core_attn")
     if TILED in modules:
         chosen = (*chosen, TILED)
-    return frozenset(slot for module in chosen for slot in MODULE_SLOTS[module])
+    return frozenset(slot for module in chosen for slot in SLOTS_BY_NORMS[norms][module])

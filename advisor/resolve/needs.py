@@ -96,10 +96,21 @@ def idle_arguments(
         yield "moe_imbalance changes nothing: moe_capacity_factor bounds what the busiest expert rank gets"
     for name in sorted(_absent_modules(model).intersection(layout.recompute_modules)):
         yield f"recompute_modules: {name} changes nothing, {model.name} has no such module"
+    if "layernorm" in layout.recompute_modules and _has_norms_inside(model, training):
+        yield (
+            f"recompute_modules: layernorm changes nothing, {training.framework} has the norms of {model.name} inside "
+            "its linear layers"
+        )
     if arguments.compile and training.framework != "torchtitan":
         yield "compile changes nothing: what a compiler saves is counted for torchtitan's loss only"
     if layout.offload_fraction < 1 and layout.offload_optimizer == "none":
         yield "offload_fraction counts only where the optimizer is offloaded: give offload_optimizer"
+
+
+def _has_norms_inside(model: ModelArchitecture, training: Training) -> bool:
+    """Transformer Engine puts a norm into the linear layer after it, but before experts and latent attention."""
+    fused = training.framework in ("megatron", "megatron_fsdp") and training.implementation == "fused"
+    return fused and model.experts is None and model.attention.kind != "mla"
 
 
 def _absent_modules(model: ModelArchitecture) -> set[str]:
