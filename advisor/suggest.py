@@ -18,11 +18,13 @@ if TYPE_CHECKING:
 
     from advisor.search.choose import Found
     from advisor.types.arguments import CaseArguments
+    from advisor.types.case import Training
 
 MOST_GPUS = 16
 SHORTEST_SEQUENCE = 512
 #: Kernels that keep fewer copies of the logits than the standard one, the most usual first.
 LEANER_LOSSES = ("fused", "chunked")
+EIGHT_BIT = "adamw_8bit"
 
 
 def suggestions(arguments: CaseArguments, found: Found, *, allow_paths: bool) -> tuple[Suggestion, ...]:
@@ -71,6 +73,9 @@ def _changes(found: Found) -> Iterator[tuple[str, dict[str, Any], str, str]]:
     """Candidate changes by kind, the mildest of each kind first."""
     case = found.case
     cluster, training = case.cluster, case.training
+    for change in _leaner_together(training):
+        what = "together: " + ", ".join(f"{name}={value}" for name, value in change.items())
+        yield "leaner", change, what, "rounding of the optimizer's moments and of stored scales at most"
     for factor in (2, 4, 8, MOST_GPUS):
         shape = _grown(case.cluster.nodes, cluster.gpus_per_node, cluster.device.gpus_per_node, factor)
         what = f"{factor} times the GPUs: {shape[0]}x{shape[1]} {cluster.device.name}"
@@ -89,11 +94,11 @@ def _changes(found: Found) -> Iterator[tuple[str, dict[str, Any], str, str]]:
             "train adapters over 4-bit weights (QLoRA)",
             "what is trained, over quantized weights",
         )
-    if not training.optimizer.name.startswith("adamw_8bit"):
-        steps_shards = training.framework in ("fsdp2", "torchtitan")
+    if not training.optimizer.name.startswith(EIGHT_BIT):
+        optimizer = _eight_bit(training)
         yield (
             "optimizer",
-            {"optimizer": "adamw_8bit_torchao" if steps_shards else "adamw_8bit"},
+            {"optimizer": optimizer},
             "keep the optimizer's moments in 8 bits",
             "the optimizer's numerics",
         )
@@ -101,6 +106,23 @@ def _changes(found: Found) -> Iterator[tuple[str, dict[str, Any], str, str]]:
     while length >= SHORTEST_SEQUENCE:
         yield "sequence", {"sequence_length": length}, f"sequences of {length:,} tokens", "how much text a sample holds"
         length //= 2
+
+
+def _leaner_together(training: Training) -> Iterator[dict[str, str]]:
+    """What spares memory and leaves the training as it is, two and more at a time; one alone is offered by itself."""
+    change: dict[str, str] = {}
+    if training.loss == "standard":
+        change["loss"] = LEANER_LOSSES[0]
+    if training.quantization == "nf4":
+        change["quantization"] = "nf4_double"
+    if len(change) > 1:
+        yield dict(change)
+    if change and not training.optimizer.name.startswith(EIGHT_BIT):
+        yield {**change, "optimizer": _eight_bit(training)}
+
+
+def _eight_bit(training: Training) -> str:
+    return "adamw_8bit_torchao" if training.framework in ("fsdp2", "torchtitan") else EIGHT_BIT
 
 
 def _grown(nodes: int, per_node: int, full_node: int, factor: int) -> tuple[int, int]:

@@ -77,7 +77,7 @@ def test_the_last_rank_of_megatrons_own_7b_test_needs_what_its_golden_values_say
 
 @pytest.mark.parametrize("step", STEPS)
 def test_each_step_of_megatron_bridges_ladder_saves_what_was_published(step):
-    """After the first step, when Adam's moments first exist: the base on rank 0, the others on the stage of their line."""
+    """After the first step, when Adam's moments first exist: the base on rank 0, the others on their line's stage."""
     change, published, stage = STEPS[step]
     before, after = ladder({}).stages[0], ladder(change).stages[stage]
     saved = (after_first_iteration(before) - after_first_iteration(after)) / GB

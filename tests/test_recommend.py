@@ -10,6 +10,7 @@ from advisor.errors import AdvisorError
 from advisor.recommend import recommend
 from advisor.resolve import resolve
 from advisor.search.batch import default_batch
+from advisor.search.choose import ON_THE_GPUS
 from advisor.types import CaseArguments
 from advisor.units import format_bytes
 
@@ -218,6 +219,15 @@ def test_what_fits_nowhere_gets_the_closest_layout_and_verified_ways_out():
         )
         assert again.verdict in ("fits", "comfortable")
     assert any("hardware" in suggestion.change for suggestion in found.suggestions)
+
+
+def test_changes_that_only_suffice_together_are_offered_together():
+    job = {"model": "llama-3-8b", "hardware": "1 RTX-4090", "method": "lora", "sequence_length": 8192}
+    offered = [suggestion.change for suggestion in ask(**job).suggestions]
+    together = {"loss": "fused", "optimizer": "adamw_8bit"}
+    assert together in offered
+    assert {"optimizer": "adamw_8bit"} not in offered
+    assert ask(**job, **together).rung in ON_THE_GPUS
 
 
 @pytest.mark.parametrize("job", ["8b-1", "8b-lora"])
