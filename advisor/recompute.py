@@ -86,7 +86,7 @@ def keeping_policies(place: Place, slot: str) -> tuple[int, ...]:
 
 
 def where_norms_are(case: Case) -> Norms:
-    """Whether a layer's norms can be recomputed by themselves: Megatron's transformer_layer asks which of them exist."""
+    """Whether norms can be recomputed by themselves: Megatron's transformer_layer asks which of them exist."""
     if case.training.framework not in MEGATRON or case.training.implementation != "fused":
         return "apart"
     return "inside_but_latent" if case.model.attention.kind == "mla" else "inside"

@@ -44,10 +44,11 @@ After the first step each stage prints its peak, and the project's own reader (s
 0026ec18, get_metrics_from_logfiles) takes the first such line among the logs of all ranks, in no fixed order: a figure
 is of a stage that nobody chose. The base died on rank 0, which the page names, so its line is the first stage's. Read
 so, with MLP recompute on a middle stage and the others on the first, all four figures are short by the same 0.4 to
-0.8 GB, and the steps are -5.6, -8.2 and -3.2 GB (published -5.6, -8.6, -3.2). The step of the optimizer binds in each,
-which is why recomputing attention as well changes nothing, and why the first stage would show no effect of MLP
-recompute at all: the 3.2 GB are the states of the embedding, which a middle stage does not hold. Recomputed norms do not matter, for
-Transformer Engine has them inside the linear layers; their 0.8 GB more is what two equal runs differ by."""
+0.8 GB, and the steps are -5.6, -8.2 and -3.2 GB (published -5.6, -8.6, -3.2). The step of the optimizer binds in
+each, which is why recomputing attention as well changes nothing, and why the first stage would show no effect of MLP
+recompute at all: the 3.2 GB are the states of the embedding, which a middle stage does not hold. Recomputed norms do
+not matter, for Transformer Engine has them inside the linear layers; their 0.8 GB more is what two equal runs differ
+by."""
 
 
 def ladder(change: Mapping[str, Any]) -> Breakdown:
