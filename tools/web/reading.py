@@ -6,12 +6,14 @@ import json
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, Final
 
-from fastapi import Query, Request
+from fastapi import Path, Query, Request
 from fastapi.responses import JSONResponse, PlainTextResponse, Response
 
 from advisor import __version__
+from advisor.catalog.entries import KINDS
 from advisor.errors import AdvisorError
 from advisor.request import unknown_argument
+from advisor.types import EXPLAINED
 from tools import find_tool
 from tools.list_catalog import LIST_CATALOG
 from tools.web import metrics as prometheus
@@ -38,7 +40,9 @@ def add_catalog(app: FastAPI, runner: Runner) -> None:
     async def catalog(request: Request, query: str | None = Query(None, max_length=200)) -> Response:
         return await listed(request, None, query)
 
-    async def catalog_kind(request: Request, kind: str, query: str | None = Query(None, max_length=200)) -> Response:
+    async def catalog_kind(
+        request: Request, kind: str = _one_of(*KINDS, *EXPLAINED), query: str | None = Query(None, max_length=200)
+    ) -> Response:
         try:
             return await listed(request, kind, query)
         except AdvisorError as error:
@@ -65,7 +69,7 @@ def add_schemas(app: FastAPI, tools: Sequence[Tool]) -> None:
         _refuse_other_parameters(request)
         return tagged(request, json.dumps({tool.name: _schemas(tool) for tool in tools}))
 
-    async def tool_schemas(request: Request, tool: str) -> Response:
+    async def tool_schemas(request: Request, tool: str = _one_of(*(tool.name for tool in tools))) -> Response:
         _refuse_other_parameters(request)
         try:
             found = find_tool(tool, tools)
@@ -154,6 +158,11 @@ def tagged(request: Request, body: str) -> Response:
     if headers["ETag"] in request.headers.get("if-none-match", ""):
         return Response(status_code=NOT_MODIFIED, headers=headers)
     return Response(body, media_type="application/json", headers=headers)
+
+
+def _one_of(*names: str) -> Any:
+    """A part of a path, and what OpenAPI says it may be; what it is not is refused by the tool, with what is near."""
+    return Path(json_schema_extra={"enum": list(names)})
 
 
 def _refuse_other_parameters(request: Request, *accepted: str) -> None:
