@@ -4,20 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from advisor import certainty, phases
+from advisor import certainty, checkpoints, phases
 from advisor.between_steps import between_steps
 from advisor.constraints.advice import advice
 from advisor.constraints.legality import require_legal
 from advisor.estimate import Breakdown, StageBreakdown, estimate
 from advisor.formula import number_text
 from advisor.lines import Line
+from advisor.node_memory import host, host_warnings
 from advisor.placement import Place
 from advisor.symbols import GLOSSARY
 from advisor.timing import time_answer
 from advisor.types.answers import (
     Activations,
     Binding,
-    Host,
     MemoryAnswer,
     NextCall,
     Parameters,
@@ -57,6 +57,8 @@ def _computed(breakdown: Breakdown) -> MemoryAnswer:
     lines = [line for line in binding.lines if line.at(phase)]
     band, reserved = certainty.band(breakdown), certainty.reserved_bytes(breakdown)
     full, fits = case.policy.detail == "full", reserved <= breakdown.usable_bytes
+    node = host(breakdown)
+    said = certainty.with_flips(breakdown, fits=fits) if full else case.assumptions
     return MemoryAnswer(
         verdict=verdict(breakdown),
         peak_bytes=breakdown.peak_bytes,
@@ -75,12 +77,12 @@ def _computed(breakdown: Breakdown) -> MemoryAnswer:
         stages=_stages(breakdown),
         phases=_phases(binding),
         parameters=_parameters(case, binding),
-        host=_host(breakdown),
+        host=node,
         time=time_answer(case, breakdown.places),
         layout=case.layout,
         framework=case.training.framework,
-        assumptions=certainty.with_flips(breakdown, fits=fits) if full else case.assumptions,
-        warnings=(*case.warnings, *certainty.measured_warnings(breakdown)),
+        assumptions=(*said, *checkpoints.assumptions(case)),
+        warnings=(*case.warnings, *certainty.measured_warnings(breakdown), *host_warnings(breakdown, node)),
         questions=certainty.questions(case),
         next_calls=_next_calls(case, fits=fits),
         versions=versions(),
@@ -186,29 +188,6 @@ def trained_parameters(place: Place) -> int:
         place = Place(place.case, Layout(), 0)  # one rank holds the whole model
     layers = place.divided_trained + place.replicated_trained + place.experts_trained
     return int(layers + place.head_trained + place.embedding_trained)
-
-
-def _host(breakdown: Breakdown) -> Host:
-    cluster = breakdown.case.cluster
-    cpu, nvme = breakdown.node_bytes(phases.HOST), breakdown.node_bytes(phases.NVME)
-    unknown = (cpu and cluster.cpu_bytes_per_node is None) or (nvme and cluster.nvme_bytes_per_node is None)
-    return Host(
-        cpu_bytes_per_node=cpu,
-        nvme_bytes_per_node=nvme,
-        verdict="needs_info" if unknown else _host_verdict(breakdown, cpu, nvme),
-    )
-
-
-def _host_verdict(breakdown: Breakdown, cpu: int, nvme: int) -> Verdict:
-    cluster, headroom = breakdown.case.cluster, breakdown.case.policy.headroom
-    pairs = [(cpu, cluster.cpu_bytes_per_node), (nvme, cluster.nvme_bytes_per_node)]
-    shares = [used / has if has else float("inf") for used, has in pairs if used]
-    worst = max(shares, default=0.0)
-    if worst <= (1 - headroom) / 2:
-        return "comfortable"
-    if worst <= 1 - headroom:
-        return "fits"
-    return "tight" if worst <= 1 else "does_not_fit"
 
 
 def _next_calls(case: Case, *, fits: bool) -> tuple[NextCall, ...]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from advisor.checkpoints import LOADING, SAVING, way
 from advisor.presence import PYTORCH_PIPELINES, SHARDING_FRAMEWORKS, keeps_main_gradient
 from advisor.recompute import selects_operators
 from advisor.releases import expands_key_value_heads, logits_path, quantizes_experts
@@ -43,6 +44,8 @@ def choices(case: Case, *, masked: bool = False) -> dict[str, str]:
         "gather": "units" if sharding else "none",
         "main_gradient": _main_gradient(case),
         "tied": "on" if model.tied_embeddings else "off",
+        "loading": way(case, LOADING),
+        "saving": way(case, SAVING),
         "buckets": training.framework if training.framework in {"ddp", "deepspeed"} else "none",
     }
 

@@ -54,9 +54,7 @@ def recommend(arguments: CaseArguments, *, allow_paths: bool) -> SetupAnswer:
 
 
 def _verdict(memory: MemoryAnswer) -> Verdict:
-    """The GPU's verdict, or the host's where the layout leans on the host and that is worse or unknown."""
-    if not (memory.host.cpu_bytes_per_node or memory.host.nvme_bytes_per_node):
-        return memory.verdict
+    """The GPU's verdict, or the host's where that is worse, or unknown and needed."""
     return max(memory.verdict, memory.host.verdict, key=_WORST_LAST.index)
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
+from advisor.checkpoints import ROWS as CHECKPOINT_ROWS
 from advisor.columnwise import Number, at_least, at_most, choose
 from advisor.placement import MEGATRON, Place
 from advisor.profiles import ROWS as ARTICLE_ROWS
@@ -262,7 +263,7 @@ def _adapter_parameters(place: Place) -> Number:
     return place.case.adapter_parameters * place.layers / place.model.layers if place.adapters else 0
 
 
-_ALL = (*_SYMBOLS, *(Symbol(*row) for row in (*WIDTH_ROWS, *ROWS, *ARTICLE_ROWS)))
+_ALL = (*_SYMBOLS, *(Symbol(*row) for row in (*WIDTH_ROWS, *CHECKPOINT_ROWS, *ROWS, *ARTICLE_ROWS)))
 GLOSSARY: Mapping[str, Symbol] = {symbol.name: symbol for symbol in _ALL}
 
 

@@ -270,6 +270,7 @@ OTHER = {
     "sequence_length": 8192, "micro_batch": 2, "global_batch": 64, "gradient_accumulation": 16,
     "gradient_sync": "last", "images_per_sample": 1, "tokens_per_image": 10, "moe_imbalance": 2,
     "moe_capacity_factor": 1.25, "train_tokens": 10**9, "price_per_gpu_hour": 2, "measured_peak_gib": 20,
+    "weight_loading": "one_rank", "checkpoint_saving": "whole",
     "tensor_parallel": 2, "sequence_parallel": False, "pipeline_parallel": 2, "pipeline_schedule": "gpipe",
     "virtual_stages": 2, "stage_layers": [20, 20, 20, 20], "context_parallel": 2, "context_parallel_kind": "ulysses",
     "expert_parallel": 2, "expert_tensor_parallel": 2, "data_parallel_replicate": 2, "data_parallel_shard": 4,

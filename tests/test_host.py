@@ -1,24 +1,43 @@
-"""Host memory: what leaves the GPU, counted on its node."""
+"""Host memory: what leaves the GPU, and what loading and saving take, counted on its node."""
 
 import pytest
 
+import advisor
 from advisor import phases
+from advisor.checkpoints import assumptions
 from advisor.estimate import estimate
+from advisor.node_memory import host
+from advisor.words import memory_text
 from tests.cases import case
-from tests.validation import host
+from tests.validation import host as statements
 from tests.validation.facts import OWN_FOLDER
 
 JOB = {"model": "llama-3-8b", "hardware": "1x8 H100-80GB", "framework": "deepspeed", "zero_stage": 3}
+#: Its parameters: 128,256 rows of 4,096 twice, 32 layers of 218,112,000, a norm.
+PARAMETERS = 2 * 128_256 * 4_096 + 32 * 218_112_000 + 4_096
+SHARDED = {"framework": "torchtitan", "zero_stage": 3}
 
 
 def host_bytes(**arguments):
     return estimate(case(**JOB | arguments)).node_bytes(phases.HOST)
 
 
+def at(instant, **arguments):
+    """CPU memory of a node at an instant."""
+    found = host(estimate(case(**JOB | arguments)))
+    return next(each.bytes_per_node for each in found.instants if each.instant == instant)
+
+
 def test_what_public_pages_state_of_host_memory_is_met_or_says_which_fact_is_missing():
-    figures = host.run(OWN_FOLDER / "host.yaml")
+    figures = statements.run(OWN_FOLDER / "host.yaml")
     assert figures["host_within_20_percent"] == 1
     assert figures["compared"] + figures["missing_fact_named"] == figures["n"]
+
+
+def test_a_statement_about_a_machine_that_disagrees_is_an_error_of_ours():
+    row = {"id": "x", "kind": "", "gib": 1, "case": JOB | {"offload_optimizer": "cpu"}}
+    assert statements._comparison(row | {"at_least": True}).error == 0
+    assert statements._comparison(row | {"at_most": True}).error > 100
 
 
 def test_an_offloaded_optimizer_keeps_sixteen_bytes_a_parameter_on_the_host_and_two_more_with_the_weights():
@@ -37,3 +56,103 @@ def test_a_quarter_of_the_optimizer_takes_a_quarter_of_the_host_memory():
 
 def test_nothing_is_on_the_host_where_nothing_is_offloaded():
     assert host_bytes() == 0
+
+
+# --- loading and saving ----------------------------------------------------------------------------------------------
+
+
+def test_eight_ranks_that_each_load_the_whole_model_need_eight_times_what_one_needs():
+    assert at("load", weight_loading="one_rank") == 2 * PARAMETERS
+    assert at("load", weight_loading="every_rank") == 8 * 2 * PARAMETERS
+    assert at("load", weight_loading="every_rank_fp32") == 8 * 4 * PARAMETERS
+
+
+def test_offloaded_weights_that_each_rank_loads_for_itself_add_up_to_the_model():
+    largest = 128_256 * 4_096  # elements of the embedding table, which its ranks read a part of each
+    offloaded = SHARDED | {"offload_parameters": "cpu", "offload_optimizer": "cpu"}
+    assert at("load", **offloaded) == pytest.approx(4 * (PARAMETERS + largest), rel=1e-9)
+    assert 2 * at("load", **offloaded, hardware="2x8 H100-80GB") == pytest.approx(at("load", **offloaded), rel=1e-9)
+    assert at("load", **SHARDED) == 4 * largest
+
+
+@pytest.mark.parametrize("nodes", [1, 2, 4])
+def test_staged_parts_add_up_to_weights_and_states_whatever_the_layout(nodes):
+    staged = {"framework": "megatron", "zero_stage": 1, "hardware": f"{nodes}x8 H100-80GB"}
+    assert nodes * at("save", **staged) == pytest.approx(14 * PARAMETERS, rel=1e-6)
+    assert nodes * at("save", **staged, tensor_parallel=8) == pytest.approx(14 * PARAMETERS, rel=1e-3)
+
+
+@pytest.mark.parametrize(("way", "size"), [("weights", 4), ("in_turn", 8), ("whole", 12)])
+def test_one_rank_that_gathers_holds_so_many_bytes_a_parameter(way, size):
+    assert at("save", framework="fsdp2", checkpoint_saving=way) == size * PARAMETERS
+
+
+def test_deepspeed_copies_a_flat_group_of_each_rank_at_a_time_and_before_stage_three_the_weights():
+    assert at("save") == 8 * 4 * 10**9  # a rank owns 1.004 B elements in groups of a billion
+    assert at("save", zero_stage=1) == pytest.approx(4 * PARAMETERS, rel=1e-9)
+    assert at("save", zero_stage=1, hardware="8x8 H100-80GB") == 2 * PARAMETERS
+
+
+def test_what_is_offloaded_stays_while_a_checkpoint_is_saved():
+    offloaded = {"offload_optimizer": "cpu"}
+    assert at("save", **offloaded) == at("step", **offloaded) > 0
+    assert at("save", **offloaded, zero_stage=2) == at("step", **offloaded, zero_stage=2) + 2 * PARAMETERS
+
+
+def test_adapters_are_saved_alone_and_a_quantised_base_is_read_a_weight_after_the_other():
+    one = {"framework": "single", "zero_stage": 0, "hardware": "1 H100-80GB"}
+    adapters = case(**JOB | one, method="lora").adapter_parameters
+    assert at("save", **one, method="lora") == 2 * adapters
+    assert at("load", **one, method="lora") == 2 * PARAMETERS
+    assert at("load", **one, method="qlora") < PARAMETERS
+
+
+def test_the_verdict_rests_on_the_instant_that_needs_most_and_names_it():
+    answer = advisor.estimate_memory(**JOB | {"framework": "megatron", "zero_stage": 1}, cpu_memory_gib=100)
+    assert (answer.host.verdict, answer.host.binding) == ("does_not_fit", "save")
+    assert "to save; does not fit, the save decides" in memory_text(answer)
+    enough = advisor.estimate_memory(**JOB | {"framework": "megatron", "zero_stage": 1}, cpu_memory_gib=120)
+    assert enough.host.verdict == "fits"
+
+
+def test_a_way_that_is_only_usual_decides_nothing_and_a_warning_says_what_it_would_take():
+    job = JOB | {"framework": "fsdp2", "cpu_memory_gib": 200}
+    assumed = advisor.estimate_memory(**job)
+    assert (assumed.host.verdict, assumed.host.binding) == ("comfortable", "step")
+    (said,) = [each for each in assumed.warnings if "weight_loading" in each]
+    assert "239.3 GiB of CPU memory to load with the usual weight_loading=every_rank, and has 200.0 GiB" in said
+    given = advisor.estimate_memory(**job, weight_loading="every_rank")
+    assert (given.host.verdict, given.host.binding) == ("does_not_fit", "load")
+    assert not [each for each in given.warnings if "weight_loading" in each]
+
+
+def test_memory_that_is_unknown_decides_only_where_the_layout_offloads():
+    assert advisor.estimate_memory(**JOB).host.verdict == "comfortable"
+    assert advisor.estimate_memory(**JOB, offload_optimizer="cpu").host.verdict == "needs_info"
+
+
+def test_how_weights_are_loaded_and_checkpoints_saved_is_said_once_with_its_origin():
+    def said(**arguments):
+        answer = advisor.estimate_memory(**JOB | arguments)
+        return [
+            (each.value, each.origin)
+            for each in answer.assumptions
+            if each.argument in ("weight_loading", "checkpoint_saving")
+        ]
+
+    assert said() == [("by_tensor", "default"), ("by_group", "catalog")]
+    assert said(zero_stage=1) == [("every_rank", "default"), ("by_group", "catalog")]
+    assert said(checkpoint_saving="weights") == [("weights", "given"), ("by_tensor", "default")]
+
+
+def test_an_article_knows_neither_loading_nor_saving():
+    article = case(model="llama-3-8b", hardware="1x8 H100-80GB", profile="article-m3")
+    assert [each.instant for each in host(estimate(article)).instants] == ["step"]
+    assert assumptions(article) == ()
+
+
+def test_an_instant_shows_its_formula_with_the_numbers_that_give_its_bytes():
+    load, _, save = advisor.estimate_memory(**JOB | {"framework": "ddp", "zero_stage": 0}).host.instants
+    assert (load.formula, load.substituted) == ("R_n · K_w · w_w", "8 · 8,030,261,248 · 4")
+    assert (save.formula, save.substituted) == ("K_s · w_K", "8,030,261,248 · 4")
+    assert load.bytes_per_node == 8 * save.bytes_per_node == 8 * 4 * PARAMETERS

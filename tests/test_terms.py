@@ -1,13 +1,14 @@
 """The physics as a whole: every term explains itself, has bytes, and fills its slot alone."""
 
 import itertools
+import re
 from dataclasses import fields
 from typing import get_args
 
 import numpy as np
 import pytest
 
-from advisor import estimate, phases, presence, symbols
+from advisor import estimate, node_memory, phases, presence, symbols
 from advisor.judge import judge
 from advisor.placement import Place
 from advisor.symbols import GLOSSARY, Values
@@ -32,7 +33,7 @@ def test_no_two_symbols_share_a_letter():
 @pytest.mark.parametrize("term", TERMS, ids=lambda term: term.name)
 def test_a_term_reads_as_an_equation_of_its_own_symbols(term):
     for symbol in term.symbols:
-        assert symbol in term.formula.replace("(", " ").replace(")", " ").split()
+        assert symbol in re.split(r"[ ();]+", term.formula)
 
 
 class Dimension:
@@ -55,6 +56,9 @@ class Dimension:
         return self._same(other)
 
     __radd__ = __sub__ = __rsub__ = __add__
+
+    def __ge__(self, other):
+        return bool(self._same(Dimension.of(other)))
 
     def __mul__(self, other):
         other = Dimension.of(other)
@@ -111,6 +115,8 @@ CHOICES = {
     "gather": ("none", "units"),
     "buckets": ("none", "ddp", "deepspeed"),
     "ffn_kind": ("dense", "moe"),
+    "loading": get_args(arguments.WeightLoading),
+    "saving": get_args(arguments.CheckpointSaving),
 }
 
 
@@ -125,7 +131,7 @@ def _possible(choices):
 
 ALWAYS_FILLED = {
     "weights.dense", "weights.experts", "norms.kept", "attention.qkv", "attention.core", "attention.output",
-    "loss.kept", "head.norm", "working.head", "working.attention",
+    "loss.kept", "head.norm", "working.head", "working.attention", "host.loading", "host.saving",
 }  # fmt: skip
 
 
@@ -165,6 +171,7 @@ def test_every_slot_is_placed_in_time():
     place = Place(case(**KINDS["8b full on one"]), case(**KINDS["8b full on one"]).layout)
     placed = {
         *presence.outer_presence(place), *phases.LAYER_SLOTS, *phases.WORKING_SLOTS, *phases.CHECKPOINT_SLOTS,
+        *node_memory.SLOTS.values(),
     }  # fmt: skip
     assert set(SLOTS) == placed
 

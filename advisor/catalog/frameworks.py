@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import cache
 from typing import Any
 
@@ -11,6 +12,24 @@ from advisor.catalog.reader import normalised, read_catalog_file
 from advisor.errors import unknown_name
 from advisor.types import arguments as a
 from advisor.types.base import CountOrZero, Value
+
+
+class Ways(Value):
+    """How a framework's jobs load weights, or save checkpoints, when nobody says otherwise.
+
+    Attributes:
+        by_stage: the way, by the ZeRO stage from which it holds.
+        own: whether the framework does it itself; else a script does, and the way is the usual one.
+        source: where that was read.
+    """
+
+    by_stage: Mapping[int, a.WeightLoading | a.CheckpointSaving]
+    own: bool
+    source: str
+
+    def at(self, zero_stage: int) -> str:
+        """The way at a ZeRO stage."""
+        return self.by_stage[max(stage for stage in self.by_stage if stage <= zero_stage)]
 
 
 class FrameworkFacts(Value):
@@ -32,6 +51,8 @@ class FrameworkFacts(Value):
     reduce_bucket_elements: CountOrZero = Field(description="gradient elements in flight; 0: no bucket of its own")
     gather_bucket_elements: CountOrZero
     gradients_copied_to_buckets: bool = Field(description="the buckets together hold a second copy of the gradients")
+    weight_loading: Ways
+    checkpoint_saving: Ways
     source: str
     checked_on: str
     notes: str = ""

@@ -19,6 +19,7 @@ from advisor.errors import AdvisorError
 from advisor.estimate import Breakdown, estimate
 from advisor.explaining.calculators import by_others
 from advisor.explaining.entries import EXAMPLE, Entry
+from advisor.node_memory import host_lines
 from advisor.placement import Place
 from advisor.resolve import resolve
 from advisor.symbols import GLOSSARY, Values
@@ -257,7 +258,7 @@ def of_term(name: str, asked: Asked) -> Iterator[ExplainedFigure]:
     except AdvisorError as error:
         yield ExplainedFigure(name=name, value=None, text=error.detail)
         return
-    for line in breakdown.binding.lines:
+    for line in (*breakdown.binding.lines, *dict(host_lines(breakdown)).values()):
         if line.term.name == name:
             amount = float(line.amount)
             text = f"{format_bytes(amount)} in {breakdown.case.model.name}"

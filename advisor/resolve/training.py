@@ -62,6 +62,8 @@ def read_training(
         sequence_length=take("sequence_length", DEFAULT_SEQUENCE),
         global_batch=arguments.global_batch or 0,
         gradient_sync=take("gradient_sync", "every", "the recipe's"),
+        weight_loading=arguments.weight_loading,
+        checkpoint_saving=arguments.checkpoint_saving,
         images_per_sample=0,
         tokens_per_image=0,
         moe_imbalance=_moe_imbalance(ledger, layout),

@@ -1,6 +1,6 @@
-"""What leaves the GPU: bytes one rank keeps in host memory or on NVMe."""
+"""What leaves the GPU: bytes one rank keeps in host memory or on NVMe, and a node while it loads and saves."""
 
-from advisor.formula import term
+from advisor.formula import maximum, term
 
 
 @term("host.optimizer", source="deepspeed-code stage3.initialize_optimizer_states")
@@ -18,4 +18,80 @@ def host_parameters(P_t, P_r, P_e, tp, ep, etp, w_w, z_w, y_w):
     return (P_t / tp + P_r) * w_w / z_w + P_e / (ep * etp) * w_w / y_w
 
 
-TERMS = (host_optimizer, host_parameters)
+# --- a node while weights load ---------------------------------------------------------------------------------------
+
+
+@term("host.loading", source="pytorch-dcp-filesystem FileSystemReader.read_data", loading="by_tensor")
+def loading_by_tensor(R_n, N_t, w_w, x_h, P_t, P_r, P_e, tp, ep, etp, z_w, y_w):
+    """Each rank reads its own, a tensor after the other; offloaded weights gather there."""
+    return R_n * (N_t * w_w + x_h * ((P_t / tp + P_r) * w_w / z_w + P_e / (ep * etp) * w_w / y_w))
+
+
+@term("host.loading", source="accelerate fsdp2_prepare_model", loading="one_rank")
+def loading_one_rank(K_w, R_n, w_w, x_h, P_t, P_r, P_e, tp, ep, etp, z_w, y_w):
+    """One rank of the node holds the whole model and hands it out; offloaded weights gather beside it."""
+    return K_w * w_w + R_n * x_h * ((P_t / tp + P_r) * w_w / z_w + P_e / (ep * etp) * w_w / y_w)
+
+
+@term("host.loading", source="transformers modeling_utils.from_pretrained", loading="every_rank")
+def loading_every_rank(R_n, K_w, w_w):
+    """Each rank holds a whole model of its own, whose parts leave or shrink one after the other."""
+    return R_n * K_w * w_w
+
+
+@term("host.loading", source="deepspeed-memory", loading="every_rank_fp32")
+def loading_every_rank_fp32(R_n, K_w, w_F):
+    """Each rank makes the whole model in PyTorch's default dtype before it is cast and divided."""
+    return R_n * K_w * w_F
+
+
+# --- a node while a checkpoint is saved, beside what rests there anyway ----------------------------------------------
+
+
+@term("host.saving", source="pytorch-dcp-filesystem FileSystemWriter.write_data", saving="by_tensor")
+def saving_by_tensor(R_n, N_t, w_F):
+    """Each rank writes its own, a tensor after the other."""
+    return R_n * N_t * w_F
+
+
+@term("host.saving", source="deepspeed-engine _save_checkpoint, _save_zero_checkpoint", saving="by_group")
+def saving_by_group(R_n, s_g, phi, w_F, G_t, G_r, G_h, G_b, G_e, P_a, tp, ep, etp, z_o, y_o, K_u, w_K):
+    """The largest flat tensor of each rank on a GPU, one after the other, or before that a copy of undivided weights."""
+    return maximum(
+        R_n * s_g * phi * w_F * ((G_t / tp + P_a + G_r + G_h / tp + G_b) / z_o + G_e / (ep * etp) / y_o),
+        K_u * w_K,
+    )
+
+
+@term("host.saving", source="megatron-dist-checkpointing FileSystemWriterAsync.preload_tensors", saving="staged")
+def saving_staged(R_n, K_d, K_e, w_K, phi, G_t, G_r, G_h, G_b, G_e, P_a, tp, ep, etp, w_m, w_o, D_d, D_e):
+    """Each rank copies its part of weights and states before it writes; none is written twice."""
+    return R_n * (
+        (K_d * w_K + phi * ((G_t / tp + P_a) * w_m + (G_r + G_h / tp + G_b) * w_o)) / D_d
+        + (K_e * w_K + phi * G_e * w_m) / (ep * etp) / D_e
+    )
+
+
+@term("host.saving", source="safetensors-code torch.save_file", saving="weights")
+def saving_weights(K_s, w_K):
+    """One rank gathers the weights."""
+    return K_s * w_K
+
+
+@term("host.saving", source="accelerate save_fsdp_model, save_fsdp_optimizer", saving="in_turn")
+def saving_in_turn(K_s, w_K, K_m, w_m, K_o, w_o):
+    """One rank gathers the weights and, when they are written, the states."""
+    return maximum(K_s * w_K, K_m * w_m + K_o * w_o)
+
+
+@term("host.saving", source="pytorch-dcp-state-dict get_state_dict", saving="whole")
+def saving_whole(K_s, w_K, K_m, w_m, K_o, w_o):
+    """One rank gathers weights and states together."""
+    return K_s * w_K + K_m * w_m + K_o * w_o
+
+
+TERMS = (
+    host_optimizer, host_parameters,
+    loading_by_tensor, loading_one_rank, loading_every_rank, loading_every_rank_fp32,
+    saving_by_tensor, saving_by_group, saving_staged, saving_weights, saving_in_turn, saving_whole,
+)  # fmt: skip

@@ -83,12 +83,27 @@ class Parameters(Value):
     per_rank: int
 
 
+class HostInstant(Value):
+    """CPU memory of a node at one instant: what the job itself holds there."""
+
+    instant: Literal["load", "step", "save"]
+    bytes_per_node: int
+    way: str = Field(default="", description="weight_loading or checkpoint_saving that it is computed for")
+    counts: bool = Field(description="the verdict rests on it; a way that nobody gave and a script decides does not")
+    formula: str = Field(default="", description="what loading or saving takes, beside what is offloaded")
+    substituted: str = ""
+    source: str = ""
+
+
 class Host(Value):
     """Memory the node itself needs."""
 
-    cpu_bytes_per_node: int
+    cpu_bytes_per_node: int = Field(description="what the layout offloads, during a step")
     nvme_bytes_per_node: int
     verdict: Verdict
+    cpu_bytes_of_node: int | None = Field(default=None, description="what the node has; null: unknown")
+    instants: tuple[HostInstant, ...] = Field(default=(), description="CPU memory while loading, stepping, saving")
+    binding: str = Field(default="step", description="the instant that needs most CPU memory, of those that count")
 
 
 class TimePart(Value):

@@ -33,6 +33,8 @@ ContextKind = Literal["ring", "all_gather", "ulysses"]
 RecomputePolicy = Literal["none", "near_free", "selective", "modules", "blocks", "every_k", "sqrt", "full"]
 OffloadTarget = Literal["none", "cpu", "nvme"]
 GradientSync = Literal["every", "last"]
+WeightLoading = Literal["by_tensor", "one_rank", "every_rank", "every_rank_fp32"]
+CheckpointSaving = Literal["by_tensor", "by_group", "staged", "weights", "in_turn", "whole"]
 Objective = Literal["priority", "throughput", "fewest_gpus", "lowest_cost"]
 Law = Literal["priority", "strict"]
 Profile = Literal["exact", "article-m3", "article-must-know", "article-16-bytes"]
@@ -116,6 +118,8 @@ class CaseArguments(Value):
     moe_capacity_factor: float | None = Field(default=None, gt=0, le=64, description="absent: dropless")
     train_tokens: LargeCount | None = Field(default=None, description="tokens to train on, for days and cost")
     price_per_gpu_hour: float | None = Field(default=None, ge=0, le=10_000)
+    weight_loading: WeightLoading | None = Field(default=None, description="who loads weights on the host")
+    checkpoint_saving: CheckpointSaving | None = Field(default=None, description="what of a checkpoint the host holds")
     measured_peak_gib: float | None = Field(default=None, ge=0.01, le=4096, description="a peak you saw, GiB allocated")
 
     # Layout

@@ -149,6 +149,8 @@ class Training(Value):
     sequence_length: Count
     global_batch: CountOrZero = Field(description="0: micro-batch x accumulation x data parallel")
     gradient_sync: a.GradientSync
+    weight_loading: a.WeightLoading | None = Field(default=None, description="None: the framework's way")
+    checkpoint_saving: a.CheckpointSaving | None = Field(default=None, description="None: the framework's way")
     images_per_sample: CountOrZero
     tokens_per_image: CountOrZero
     moe_imbalance: float

@@ -12,16 +12,17 @@ from advisor.words.tables import gib, memory_rows, table
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from advisor.types import Host, MemoryAnswer
+    from advisor.types import Host, HostInstant, MemoryAnswer
 
 MOST_TERMS: Final = 8
 MOST_STAGES: Final = 4
+NOTHING: Final = "none"
 
 
 def memory_text(answer: MemoryAnswer, full: bool = False) -> str:
     """The answer of ``estimate_memory`` as text; ``full`` adds every term with its formula and every assumption."""
     blocks = [
-        [f"{VERDICTS[answer.verdict]}.", *memory_lines(answer)],
+        [f"{VERDICTS[answer.verdict]}.", *memory_lines(answer), *host_lines(answer.host)],
         term_lines(answer, full),
         _stage_lines(answer),
         _job_lines(answer),
@@ -45,17 +46,34 @@ def memory_lines(answer: MemoryAnswer) -> list[str]:
     return [
         f"{peak} {band}, {reserved}, {usable}: {left}. Evidence: {answer.evidence}.",
         f"Binding: stage {binding.stage}, {binding.phase.replace('_', ' ')}, largest term {binding.term}.",
-        *_host_lines(answer.host),
     ]
 
 
-def _host_lines(host: Host) -> list[str]:
-    """What the node itself must hold, where the job asks for it."""
-    if not host.cpu_bytes_per_node and not host.nvme_bytes_per_node:
-        return []
-    needs = _parts({"CPU": host.cpu_bytes_per_node, "NVMe": host.nvme_bytes_per_node})
-    verdict = {"needs_info": "whether the node has it is unknown: give cpu_memory_gib and nvme_gib"}
-    return [f"Host per node: {needs}; {verdict.get(host.verdict, host.verdict.replace('_', ' '))}."]
+def host_lines(host: Host, *, unjudged: bool = True) -> list[str]:
+    """What the node itself must hold: what is offloaded in a step, and what loading and saving take.
+
+    Args:
+        host: the answer's part.
+        unjudged: whether to tell of a node that holds nothing in a step, and whose memory nobody gave.
+    """
+    offloaded = _parts({"CPU": host.cpu_bytes_per_node, "NVMe": host.nvme_bytes_per_node})
+    leans = offloaded != NOTHING
+    needs = [*([offloaded] if leans else []), *(_instant(each) for each in host.instants if each.instant != "step")]
+    judged = leans or host.cpu_bytes_of_node is not None
+    grade = f"; {_host_verdict(host)}" if judged else ""
+    return [f"Host per node: {', '.join(needs)}{grade}."] if needs and (judged or unjudged) else []
+
+
+def _instant(each: HostInstant) -> str:
+    """What an instant beside the step takes; the way that it is done where that is only assumed."""
+    return f"{format_bytes(each.bytes_per_node)} to {each.instant}{'' if each.counts else f' if {each.way}'}"
+
+
+def _host_verdict(host: Host) -> str:
+    """The grade and the instant that decides it."""
+    if host.verdict == "needs_info":
+        return "whether the node has it is unknown: give cpu_memory_gib and nvme_gib"
+    return f"{host.verdict.replace('_', ' ')}, the {host.binding} decides"
 
 
 def term_lines(answer: MemoryAnswer, full: bool, *, most: int = MOST_TERMS) -> list[str]:
@@ -96,7 +114,7 @@ def _job_lines(answer: MemoryAnswer) -> list[str]:
 
 
 def _parts(sizes: Mapping[str, int]) -> str:
-    return ", ".join(f"{format_bytes(size)} {name}" for name, size in sizes.items() if size) or "none"
+    return ", ".join(f"{format_bytes(size)} {name}" for name, size in sizes.items() if size) or NOTHING
 
 
 def time_lines(answer: MemoryAnswer) -> list[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from advisor.units import format_bytes
-from advisor.words.memory import memory_lines, term_lines, time_lines
+from advisor.words.memory import host_lines, memory_lines, term_lines, time_lines
 from advisor.words.phrases import VERDICTS, assumption_lines, joined, layout_words, next_lines, short, warning_lines
 
 if TYPE_CHECKING:
@@ -24,6 +24,7 @@ def setup_text(answer: SetupAnswer, full: bool = False) -> str:
             f"{VERDICTS[answer.verdict]}. {answer.framework}, {answer.rung.replace('-', ' ')}.",
             f"Layout: {layout_words(answer.layout)}",
             *memory_lines(answer.estimate),
+            *host_lines(answer.estimate.host, unjudged=full),
             *time_lines(answer.estimate),
         ],
         term_lines(answer.estimate, full, most=5),

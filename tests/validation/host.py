@@ -7,8 +7,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from advisor import phases
 from advisor.estimate import estimate
+from advisor.node_memory import host
 from advisor.resolve import resolve
 from advisor.types import CaseArguments
 from advisor.units import GIB
@@ -43,34 +43,40 @@ def comparisons(path: Path) -> tuple[Comparison, ...]:
 
 
 def _comparison(row: Row) -> Comparison:
-    """Our figure; what is stated where that is the size of a machine that failed, and we say more."""
+    """Our figure; what is stated where that is the size of a machine, and we say that it fails, or is enough, too."""
     stated = float(fact(row, "gib", row["id"]))
+    least = stated if row.get("at_most") else 0.0
     most = stated if row.get("at_least") else float("inf")
-    return compare(row["id"], row["kind"], stated, lambda: min(our_gib(row), most))
+    return compare(row["id"], row["kind"], stated, lambda: max(min(our_gib(row), most), least))
 
 
 def our_gib(row: Row) -> float:
-    """Our host memory of a node in GiB, for as many parameters as the row states."""
+    """Our host memory of a node in GiB at the row's instant, for as many parameters as the row states."""
     case = resolve(CaseArguments(**fact(row, "case", row["id"])), allow_paths=False)
     scale = row.get("parameters", case.parameters.total) / case.parameters.total
-    return float(estimate(case).node_bytes(phases.HOST) / GIB * scale)
+    wanted = row.get("instant", "step")
+    (found,) = [each for each in host(estimate(case)).instants if each.instant == wanted]
+    return float(found.bytes_per_node / GIB * scale)
 
 
 def details(path: Path) -> str:
     """Every statement, ours beside it, and the error or the missing fact."""
-    head = "| stated by | kind | it counts | GiB | ours | error, or the missing fact |\n|---|---|---|---:|---:|---|"
-    return "\n".join((head, *(_line(row) for row in read_list(path))))
+    head = "| stated by | kind | when | it counts | GiB | ours | error, or the missing fact |"
+    return "\n".join((head, "|---|---|---|---|---:|---:|---|", *(_line(row) for row in read_list(path))))
 
 
 def _line(row: Row) -> str:
     stated = f"{row['gib']:,.0f}" if "gib" in row else "-"
     ours = f"{our_gib(row):,.0f}" if "case" in row else "-"
-    return f"| {row['source']} | {row['kind']} | {row['counts']} | {stated} | {ours} | {_outcome(row)} |"
+    said = (row["source"], row["kind"], row.get("instant", "step"), row["counts"])
+    return f"| {' | '.join((*said, stated, ours, _outcome(row)))} |"
 
 
 def _outcome(row: Row) -> str:
     if "missing" in row:
         return str(row["missing"])
+    if row.get("at_most"):
+        return "agrees: the machine has it" if our_gib(row) <= row["gib"] else "more than the machine has"
     if row.get("at_least"):
         return "agrees: more than the machine has" if our_gib(row) > row["gib"] else "fewer than the machine has"
     return f"{our_gib(row) / row['gib'] - 1:+.1%}"
