@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 from advisor import certainty, checkpoints, phases
 from advisor.between_steps import between_steps
@@ -28,10 +28,12 @@ from advisor.types.answers import (
     Verdict,
 )
 from advisor.types.case import Case, Layout
+from advisor.units import format_bytes
 from advisor.versions import versions
 
 #: Frameworks that hold every state whole on each GPU.
 WHOLE_STATES = ("single", "ddp")
+EXPERT_STATES = ("weights.experts", "gradients.experts", "optimizer.experts")
 
 
 def answer(case: Case) -> MemoryAnswer:
@@ -82,10 +84,30 @@ def _computed(breakdown: Breakdown) -> MemoryAnswer:
         layout=case.layout,
         framework=case.training.framework,
         assumptions=(*said, *checkpoints.assumptions(case)),
-        warnings=(*case.warnings, *certainty.measured_warnings(breakdown), *host_warnings(breakdown, node)),
+        warnings=(
+            *case.warnings,
+            *certainty.measured_warnings(breakdown),
+            *_undivided_experts(binding),
+            *host_warnings(breakdown, node),
+        ),
         questions=certainty.questions(case),
         next_calls=_next_calls(case, fits=fits),
         versions=versions(),
+    )
+
+
+def _undivided_experts(stage: StageBreakdown) -> Iterator[str]:
+    """A ZeRO stage that finds nothing to divide: every rank of the stage has experts of its own."""
+    layout, place = stage.place.layout, stage.place
+    if not (
+        layout.zero_stage and layout.expert_parallel > 1 and place.experts_trained and place.expert_data_ranks == 1
+    ):
+        return
+    held = stage.held([slot for slot in stage.lines_by_slot if slot in EXPERT_STATES], phases.OPTIMIZER)
+    yield (
+        f"zero_stage={layout.zero_stage} divides nothing of the routed experts' {format_bytes(held)} of states: "
+        f"{place.world} GPUs / (pipeline {layout.pipeline_parallel} x expert {layout.expert_parallel} x expert tensor "
+        f"{layout.expert_tensor_parallel}) leave each expert on one rank"
     )
 
 

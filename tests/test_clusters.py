@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from advisor import phases
+from advisor.answer import answer
 from advisor.estimate import estimate
 from advisor.units import GB, as_gib
 from tests.cases import case
@@ -117,6 +118,15 @@ def test_the_first_optimizer_step_of_an_fp8_recipe_needs_what_megatron_bridge_pr
 
 
 # --- who divides what -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("nodes", "said"), [(1, True), (2, False)])
+def test_an_answer_says_when_a_zero_stage_divides_nothing_of_the_experts(nodes, said):
+    """Expert-data parallel is world / (pp ep etp): 8 / (1 8 1) leaves one rank."""
+    job = {"model": "qwen3-30b-a3b", "hardware": f"{nodes}x8 H100-80GB", "framework": "megatron", "expert_parallel": 8}
+    warnings = [text for text in answer(case(**job)).warnings if "divides nothing of the routed experts" in text]
+    assert len(warnings) == said
+    assert all("60.8 GiB" in text and "8 GPUs / (pipeline 1 x expert 8 x expert tensor 1)" in text for text in warnings)
 
 
 def test_megatron_and_torchtitan_split_the_logits_and_fsdp2_gathers_them():

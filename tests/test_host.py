@@ -4,6 +4,7 @@ import pytest
 
 import advisor
 from advisor import phases
+from advisor.catalog.frameworks import find_framework
 from advisor.checkpoints import assumptions
 from advisor.estimate import estimate
 from advisor.node_memory import host
@@ -156,3 +157,21 @@ def test_an_instant_shows_its_formula_with_the_numbers_that_give_its_bytes():
     assert (load.formula, load.substituted) == ("R_n · K_w · w_w", "8 · 8,030,261,248 · 4")
     assert (save.formula, save.substituted) == ("K_s · w_K", "8,030,261,248 · 4")
     assert load.bytes_per_node == 8 * save.bytes_per_node == 8 * 4 * PARAMETERS
+
+
+@pytest.mark.parametrize(
+    ("row", "names"),
+    [
+        ("Megatron", ["megatron"]),
+        ("torchtitan and Megatron-FSDP", ["torchtitan", "megatron_fsdp"]),
+        ("DeepSpeed", ["deepspeed"]),
+        ("FSDP", ["fsdp1", "fsdp2"]),
+        ("DDP and one GPU", ["ddp", "single"]),
+    ],
+)
+def test_the_explanation_names_the_ways_that_the_catalog_holds(row, names):
+    (loads, saves) = next(rest for first, *rest in advisor.explain(id="host-memory").table if first == row)
+    for framework in map(find_framework, names):
+        assert framework.weight_loading.at(3) in loads
+        assert framework.weight_loading.at(0) in loads
+        assert framework.checkpoint_saving.at(3) in saves
