@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from advisor import certainty, checkpoints, phases
+from advisor import certainty, phases
 from advisor.between_steps import between_steps
 from advisor.constraints.advice import advice
 from advisor.constraints.legality import require_legal
 from advisor.estimate import Breakdown, StageBreakdown, estimate
 from advisor.formula import number_text
 from advisor.lines import Line
-from advisor.node_memory import host, host_warnings
+from advisor.node_memory import host, host_assumptions, host_warnings
 from advisor.placement import Place
 from advisor.symbols import GLOSSARY
 from advisor.timing import time_answer
@@ -83,7 +83,7 @@ def _computed(breakdown: Breakdown) -> MemoryAnswer:
         time=time_answer(case, breakdown.places),
         layout=case.layout,
         framework=case.training.framework,
-        assumptions=(*said, *checkpoints.assumptions(case)),
+        assumptions=(*said, *host_assumptions(breakdown, node)),
         warnings=(
             *case.warnings,
             *certainty.measured_warnings(breakdown),

@@ -12,7 +12,7 @@ from typing import Any
 from advisor.catalog.frameworks import Ways, find_framework
 from advisor.columnwise import Number, choose
 from advisor.placement import Place
-from advisor.types.case import Assumption, Case, Layout
+from advisor.types.case import Case, Layout
 from advisor.types.columns import OFFLOAD_TARGETS
 
 FP32 = 4  # bytes
@@ -39,19 +39,6 @@ def is_sure(case: Case, argument: str) -> bool:
 def _ways(case: Case, argument: str) -> Ways:
     ways: Ways = getattr(find_framework(case.training.framework), argument)
     return ways
-
-
-def assumptions(case: Case) -> tuple[Assumption, ...]:
-    """What nobody said of loading and saving; an article knows neither."""
-    if case.policy.profile != "exact":
-        return ()
-    open_arguments = [name for name in (LOADING, SAVING) if getattr(case.training, name) is None]
-    return tuple(_assumption(name, way(case, name), is_sure(case, name)) for name in open_arguments)
-
-
-def _assumption(argument: str, value: str, sure: bool) -> Assumption:
-    origin, note = ("catalog", "the framework's own") if sure else ("default", "usual; the script decides")
-    return Assumption(argument=argument, value=value, origin=origin, note=note)
 
 
 # --- the glossary's rows --------------------------------------------------------------------------------------------

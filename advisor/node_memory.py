@@ -6,6 +6,7 @@ Files that are mapped and not changed are pages that the system takes back, and 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from functools import cache
 from typing import Literal
 
 from advisor import phases
@@ -18,13 +19,13 @@ from advisor.placement import Place
 from advisor.symbols import Values
 from advisor.terms import select
 from advisor.types.answers import Host, HostInstant, Verdict
-from advisor.types.case import Case
+from advisor.types.case import Assumption, Case
 from advisor.units import format_bytes
 
 Beside = Literal["load", "save"]
 LOAD: Beside = "load"
 SAVE: Beside = "save"
-#: The slot of each instant beside the step, and the argument that says how it is done.
+#: What fills each instant beside the step, and the argument that says how it is done.
 SLOTS: Mapping[Beside, str] = {LOAD: "host.loading", SAVE: "host.saving"}
 ARGUMENTS: Mapping[str, str] = {LOAD: LOADING, SAVE: SAVING}
 
@@ -69,6 +70,19 @@ def host_warnings(breakdown: Breakdown, found: Host) -> Iterator[str]:
                 f"a node needs {format_bytes(each.bytes_per_node)} of CPU memory to {each.instant} with the usual "
                 f"{argument}={each.way}, and has {format_bytes(held)}: give {argument} if yours is another"
             )
+
+
+def host_assumptions(breakdown: Breakdown, found: Host) -> Iterator[Assumption]:
+    """How weights are loaded and checkpoints saved, where nobody said."""
+    for each in found.instants:
+        if each.way and getattr(breakdown.case.training, ARGUMENTS[each.instant]) is None:
+            yield _assumption(ARGUMENTS[each.instant], each.way, each.counts)
+
+
+@cache
+def _assumption(argument: str, value: str, sure: bool) -> Assumption:
+    origin, note = ("catalog", "the framework's own") if sure else ("default", "usual; the script decides")
+    return Assumption(argument=argument, value=value, origin=origin, note=note)
 
 
 def _instant(breakdown: Breakdown, instant: Beside, line: Line, offloaded: int) -> HostInstant:

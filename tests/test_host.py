@@ -5,7 +5,6 @@ import pytest
 import advisor
 from advisor import phases
 from advisor.catalog.frameworks import find_framework
-from advisor.checkpoints import assumptions
 from advisor.estimate import estimate
 from advisor.node_memory import host
 from advisor.words import memory_text
@@ -147,9 +146,9 @@ def test_how_weights_are_loaded_and_checkpoints_saved_is_said_once_with_its_orig
 
 
 def test_an_article_knows_neither_loading_nor_saving():
-    article = case(model="llama-3-8b", hardware="1x8 H100-80GB", profile="article-m3")
-    assert [each.instant for each in host(estimate(article)).instants] == ["step"]
-    assert assumptions(article) == ()
+    answer = advisor.estimate_memory(model="llama-3-8b", hardware="1x8 H100-80GB", profile="article-m3")
+    assert [each.instant for each in answer.host.instants] == ["step"]
+    assert not {"weight_loading", "checkpoint_saving"} & {each.argument for each in answer.assumptions}
 
 
 def test_an_instant_shows_its_formula_with_the_numbers_that_give_its_bytes():
@@ -175,3 +174,12 @@ def test_the_explanation_names_the_ways_that_the_catalog_holds(row, names):
         assert framework.weight_loading.at(3) in loads
         assert framework.weight_loading.at(0) in loads
         assert framework.checkpoint_saving.at(3) in saves
+
+
+def test_a_recommendation_heeds_the_host_without_offload_too():
+    job = {"model": "llama-3-8b", "hardware": "1x8 H100-80GB", "framework": "megatron"}
+    found = advisor.recommend_setup(**job, cpu_memory_gib=100)
+    assert (found.estimate.verdict, found.verdict) == ("comfortable", "does_not_fit")
+    assert advisor.recommend_setup(**job).verdict == "comfortable"
+    by_tensor = advisor.recommend_setup(**job, cpu_memory_gib=100, checkpoint_saving="by_tensor")
+    assert by_tensor.verdict == "comfortable"
