@@ -253,8 +253,9 @@ def test_full_recompute_costs_between_a_fifth_and_a_third():
 
 
 def test_near_free_recompute_costs_a_few_percent():
-    kept = seconds(**SEVENTY | {"recompute": "none"})
-    assert 1 < seconds(**SEVENTY | {"recompute": "near_free"}) / kept <= 1.05
+    mixture = {"model": "deepseek-v2-lite", "hardware": "1x8 H100-80GB", "expert_parallel": 8, "framework": "megatron"}
+    kept = seconds(**mixture, recompute="none")
+    assert 1 < seconds(**mixture, recompute="near_free") / kept <= 1.05
 
 
 def test_interleaving_divides_the_bubble():
