@@ -128,8 +128,10 @@ def _imbalance(place: Place) -> Number:
     return choose(place.layout.expert_parallel > 1, training.moe_imbalance, 1)
 
 
-#: DeepSpeed's default size of a sub-group, and the ZeRO stage that steps one after another.
+#: DeepSpeed's defaults: elements of a sub-group and the ZeRO stage that steps one after another, buffers that swapped
+#: states pass through, elements of the five that swapped weights do. Of these as many as a sub-group stay (max_in_cpu).
 SUB_GROUP, SUB_GROUPS_FROM = 10**9, 3
+STATE_BUFFERS, WEIGHT_BUFFERS = 4, 5 * 10**8
 
 
 def _stepped_share(place: Place) -> Number:
@@ -141,6 +143,12 @@ def _stepped_share(place: Place) -> Number:
     owned += experts / place.divisor(recipe.optimizer_divided_from, place.expert_shard_ranks)
     share = at_most(SUB_GROUP / at_least(owned, 1), 1)
     return choose(layout.zero_stage >= SUB_GROUPS_FROM, share, 1)
+
+
+def _adds_on_host(place: Place) -> Number:
+    """Micro-batches add up in buffers of the weights' dtype; where masters are as narrow, in the optimizer's own."""
+    narrow = 0 < place.case.training.recipe.master_bytes < FP32
+    return 0 if narrow else choose(place.micro_batches > 1, 1, 0)
 
 
 _SYMBOLS = (
@@ -174,6 +182,7 @@ _SYMBOLS = (
     Symbol("tp", "tensor-parallel ranks", "1", lambda p: p.layout.tensor_parallel),
     Symbol("t_s", "ranks that split the sequence between matrices (tp with sequence parallel)", "1", lambda p: p.sequence_ranks),
     Symbol("t_a", "ranks that split the kept input of q, k and v, and of gate and up: as t_s, but Megatron's adapters keep it gathered", "1", lambda p: 1 if p.adapters and p.case.training.framework in MEGATRON else p.sequence_ranks),
+    Symbol("x_s", "1 where the sequence is split between matrices, so that gradients are gathered for them", "1", lambda p: choose(p.sequence_ranks > 1, 1, 0)),
     Symbol("cp", "context-parallel ranks", "1", lambda p: p.layout.context_parallel),
     Symbol("ep", "expert-parallel ranks", "1", lambda p: p.layout.expert_parallel),
     Symbol("etp", "tensor-parallel ranks inside an expert", "1", lambda p: p.layout.expert_tensor_parallel),
@@ -240,6 +249,10 @@ _SYMBOLS = (
     Symbol("n_b", "workspaces: PyTorch's; Transformer Engine's own, and those of the 4 streams of its grouped products", "1", lambda p: 1 if p.case.training.framework not in MEGATRON else 6 if p.model.experts else 2),
     Symbol("B_r", "elements of a communication bucket", "param", lambda p: at_most(p.case.training.bucket_elements, _trained(p))),
     Symbol("s_g", "share of a rank's elements that step at once: all, or a sub-group of them", "1", _stepped_share),
+    Symbol("n_v", "buffers that swapped states pass through: DeepSpeed's buffer_count", "1", lambda _: STATE_BUFFERS),
+    Symbol("B_v", "elements of the buffers that swapped weights pass through", "param", lambda _: WEIGHT_BUFFERS),
+    Symbol("x_v", "1 where a rank's weights on NVMe are more than stay in CPU memory", "1", lambda p: choose(_stepped_share(p) < 1, 1, 0)),
+    Symbol("x_g", "1 where several micro-batches' gradients add up in host buffers of their own", "1", _adds_on_host),
 )  # fmt: skip
 
 

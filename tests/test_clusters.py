@@ -154,10 +154,12 @@ def test_gradients_without_sync_are_whole_until_the_last_backward_pass_frees_the
     assert at(stage, "gradients.unsynced", phases.EMBEDDING) == 0
 
 
-def test_experts_are_divided_by_expert_and_expert_tensor_parallel_and_the_rest_by_tensor_parallel():
+def test_expert_tensor_parallel_cuts_the_experts_weights_and_gathers_their_tokens():
+    """Megatron's token_dispatcher all-gathers tokens over the expert-tensor group: twice the tokens, half as wide."""
     one, two = (amounts(breakdown(**MOE, expert_tensor_parallel=ranks).binding) for ranks in (1, 2))
     assert two["weights.experts"] * 2 == one["weights.experts"]
-    assert two["moe.up"] * 2 == one["moe.up"]
+    assert (two["moe.up"], two["moe.activation"]) == (one["moe.up"], one["moe.activation"])
+    assert two["moe.dispatched"] == 2 * one["moe.dispatched"]
     assert two["attention.qkv"] == one["attention.qkv"]
 
 
@@ -248,12 +250,15 @@ def test_stepped_fp8_matrices_pass_through_bf16_all_at_once():
     assert "optimizer.weight_copy" not in amounts(breakdown(**LLAMA_70B).binding)
 
 
-def test_bf16_moments_take_eight_bytes_a_parameter_with_their_master():
-    fp32, bf16 = (
-        amounts(breakdown(**LLAMA_70B, precision=precision).binding)["optimizer.dense"]
-        for precision in ("bf16_mixed", "bf16_moments")
-    )
-    assert bf16 * 12 == pytest.approx(fp32 * 8)
+@pytest.mark.parametrize(("gradient_dtype", "gradient", "states"), [(None, 4, 6), ("bf16", 2, 8)])
+def test_bf16_moments_beside_fp32_gradients_go_with_half_a_master_and_beside_bf16_ones_with_a_whole(
+    gradient_dtype, gradient, states
+):
+    """Megatron-LM's optimizer_config keeps remainders unless an fp8 recipe is named, as Megatron-Bridge has it."""
+    plain = amounts(breakdown(**LLAMA_70B, precision="bf16_mixed").binding)
+    aware = amounts(breakdown(**LLAMA_70B, precision="bf16_moments", gradient_dtype=gradient_dtype).binding)
+    assert aware["optimizer.dense"] * 12 == pytest.approx(plain["optimizer.dense"] * states)
+    assert aware["gradients.layers"] * 4 == plain["gradients.layers"] * gradient
 
 
 @pytest.mark.parametrize(

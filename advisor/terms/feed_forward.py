@@ -75,27 +75,27 @@ def moe_router(T, E, h, k, w_32, w_i, u_y, t_s):
 
 
 @term("moe.dispatched", source="megatron-code MoE token dispatcher", ffn_kind="moe", experts=("routed", "clamped"))
-def moe_dispatched(T, k, h, w_r, i_e, u_e, t_s):
-    """One copy of the hidden states for each expert a token visits."""
-    return T * k * i_e * h * w_r * u_e / t_s
+def moe_dispatched(T, k, h, w_r, i_e, u_e, etp, t_s):
+    """One copy of the hidden states for each expert a token visits; the ranks that cut an expert gather theirs."""
+    return T * k * i_e * etp * h * w_r * u_e / t_s
 
 
 @term("moe.dispatched", source="transformers-code Llama4TextMoe", ffn_kind="moe", experts="every_token")
-def moe_dispatched_everywhere(T, E, h, w, u_e, t_s):
+def moe_dispatched_everywhere(T, E, h, w, u_e, etp, t_s):
     """Every expert sees every token: the repeated states, and their product with the routing weight."""
-    return 2 * T * E * h * w * u_e / t_s
+    return 2 * T * E * etp * h * w * u_e / t_s
 
 
 @term("moe.up", source="megatron-code GroupedMLP", ffn_kind="moe", experts=("routed", "clamped"))
-def moe_gate_up(T, k, n_u, f_e, w_z, i_e, etp, t_s):
-    """Outputs of the experts' up, and of their gate where they have one."""
-    return T * k * i_e * n_u * f_e * w_z / (etp * t_s)
+def moe_gate_up(T, k, n_u, f_e, w_z, i_e, t_s):
+    """Outputs of the experts' up, and of their gate where they have one: of etp ranks' tokens, an etp-th as wide."""
+    return T * k * i_e * n_u * f_e * w_z / t_s
 
 
 @term("moe.up", source="transformers-code Llama4TextExperts", ffn_kind="moe", experts="every_token")
-def moe_gate_up_everywhere(T, E, f_e, w, etp, t_s):
+def moe_gate_up_everywhere(T, E, f_e, w, t_s):
     """Outputs of gate and up for every token in every expert."""
-    return 2 * T * E * f_e * w / (etp * t_s)
+    return 2 * T * E * f_e * w / t_s
 
 
 @term(
@@ -105,9 +105,9 @@ def moe_gate_up_everywhere(T, E, f_e, w, etp, t_s):
     experts="routed",
     implementation="reference",
 )
-def moe_activation_reference(T, k, n_u, f_e, w, i_e, u_e, etp, t_s):
+def moe_activation_reference(T, k, n_u, f_e, w, i_e, u_e, t_s):
     """The activated gate where there is one, and what the down projection reads."""
-    return T * k * i_e * f_e * w * (n_u - 1 + u_e) / (etp * t_s)
+    return T * k * i_e * f_e * w * (n_u - 1 + u_e) / t_s
 
 
 @term(
@@ -117,9 +117,9 @@ def moe_activation_reference(T, k, n_u, f_e, w, i_e, u_e, etp, t_s):
     experts=("routed", "clamped"),
     implementation="fused",
 )
-def moe_activation_fused(T, k, f_e, w_u, i_e, u_e, etp, t_s):
+def moe_activation_fused(T, k, f_e, w_u, i_e, u_e, t_s):
     """A fused kernel keeps what the down projection reads."""
-    return T * k * i_e * f_e * w_u * u_e / (etp * t_s)
+    return T * k * i_e * f_e * w_u * u_e / t_s
 
 
 @term(
@@ -129,15 +129,15 @@ def moe_activation_fused(T, k, f_e, w_u, i_e, u_e, etp, t_s):
     experts="clamped",
     implementation="reference",
 )
-def moe_activation_clamped(T, k, f_e, w, i_e, etp, t_s):
+def moe_activation_clamped(T, k, f_e, w, i_e, t_s):
     """Clamp, sigmoid, and the products of a clamped SwiGLU."""
-    return 5 * T * k * i_e * f_e * w / (etp * t_s)
+    return 5 * T * k * i_e * f_e * w / t_s
 
 
 @term("moe.activation", source="transformers-code Llama4TextExperts", ffn_kind="moe", experts="every_token")
-def moe_activation_everywhere(T, E, f_e, w, u_e, etp, t_s):
+def moe_activation_everywhere(T, E, f_e, w, u_e, t_s):
     """The activated gate, and its product with up, for every token in every expert."""
-    return T * E * f_e * w * (1 + u_e) / (etp * t_s)
+    return T * E * f_e * w * (1 + u_e) / t_s
 
 
 @term(
@@ -147,9 +147,9 @@ def moe_activation_everywhere(T, E, f_e, w, u_e, etp, t_s):
     experts=("routed", "clamped"),
     implementation="reference",
 )
-def moe_combined_reference(T, k, h, w, i_e, t_s):
+def moe_combined_reference(T, k, h, w, i_e, etp, t_s):
     """The experts' outputs, kept for the gradient of the routing weights."""
-    return T * k * i_e * h * w / t_s
+    return T * k * i_e * etp * h * w / t_s
 
 
 @term("moe.shared", source="transformers-code DeepseekV3MLP", ffn_kind="moe", implementation="reference")

@@ -6,27 +6,27 @@ from advisor.formula import term
 
 
 @term("working.ffn", source="transformers-code LlamaMLP", ffn_kind="dense", ffn="gated", implementation="reference")
-def working_gated_reference(T, T_f, h, f, w, t_s, tp):
-    """Gradients of hidden states and of the activated product while SwiGLU is differentiated."""
-    return T * h * w / t_s + T_f * 2 * f * w / tp
+def working_gated_reference(T, T_f, h, f, w, t_s, x_s, tp):
+    """Gradients of hidden states, gathered too where they are split, and of the activated product under SwiGLU."""
+    return T * h * w * (1 / t_s + x_s) + T_f * 2 * f * w / tp
 
 
 @term("working.ffn", source="liger-code LigerSiLUMul", ffn_kind="dense", ffn="gated", implementation="fused")
-def working_gated_fused(T, T_f, h, f, w, t_s, tp):
-    """Gradients of hidden states and of the product; gate's and up's overwrite their inputs."""
-    return T * h * w / t_s + T_f * f * w / tp
+def working_gated_fused(T, T_f, h, f, w, t_s, x_s, tp):
+    """Gradients of hidden states, gathered too where they are split, and of the product; gate's and up's overwrite."""
+    return T * h * w * (1 / t_s + x_s) + T_f * f * w / tp
 
 
 @term("working.ffn", source="korthikanti-2022 §4.1", ffn_kind="dense", ffn=("plain", "plain_unfused", "relu"))
-def working_plain(T, T_f, h, f, w, t_s, tp):
-    """Gradients of hidden states and of both sides of the activation function."""
-    return T * h * w / t_s + T_f * 2 * f * w / tp
+def working_plain(T, T_f, h, f, w, t_s, x_s, tp):
+    """Gradients of hidden states, gathered too where they are split, and of both sides of the activation function."""
+    return T * h * w * (1 / t_s + x_s) + T_f * 2 * f * w / tp
 
 
 @term("working.ffn", source="transformers-code grouped_mm experts", ffn_kind="moe")
 def working_experts(T, k, h, f_e, w, i_e, etp, t_s):
     """Gradients of the experts' outputs, scattered inputs and products."""
-    return T * k * i_e * (2 * h * w + 2 * f_e * w / etp) / t_s
+    return T * k * i_e * 2 * w * (etp * h + f_e) / t_s
 
 
 @term("working.attention", source="flash-attention-2-2023 §3.2", kernel=("flash", "sdpa", "sdpa_masked"))
@@ -65,15 +65,15 @@ def working_context_gathered(T, cp, g, d, d_v, w, x_c, tp):
 
 
 @term("working.head", source="transformers-code LlamaRMSNorm", loss=("standard", "fused_logits", "chunked"))
-def working_head(T, V, h, w, w_32, t_v, t_s, u_h):
-    """The logits' gradient in the weights' dtype, and the final norm's fp32 temporaries."""
-    return (T * V * w / t_v + 4 * T * h * w_32 / t_s) * u_h
+def working_head(T, V, h, w, w_32, t_v, t_s, x_s, u_h):
+    """The logits' gradient in the weights' dtype, the norm's fp32 temporaries, gathered states and their gradient."""
+    return (T * V * w / t_v + 4 * T * h * w_32 / t_s + 2 * T * h * w * x_s) * u_h
 
 
 @term("working.head", source="transformers-code LlamaRMSNorm", loss="fused")
-def working_head_fused(T, h, w_32, t_s, u_h):
-    """The final norm's fp32 temporaries."""
-    return 4 * T * h * w_32 / t_s * u_h
+def working_head_fused(T, h, w, w_32, t_s, x_s, u_h):
+    """The final norm's fp32 temporaries; where the sequence is split, gathered states and their gradient."""
+    return (4 * T * h * w_32 / t_s + 2 * T * h * w * x_s) * u_h
 
 
 @term("working.dequantized", source="bitsandbytes-code dequantize_4bit", base="quantized")

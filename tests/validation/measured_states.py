@@ -42,7 +42,7 @@ def precision(row: Row, framework: str, method: str) -> dict[str, Any]:
 
 #: Megatron-Bridge's recipes at 067f987d that rows only name: what they say of precision.
 BRIDGE_RECIPES = {
-    "moonlight": {"precision": "bf16_moments"},
+    "moonlight": {"precision": "bf16_moments", "gradient_dtype": "bf16"},
     "llama3-70b-sft": {"precision": "fp8_weights", "gradient_dtype": "bf16"},
     "qwen3-30b-a3b-16h100": {"precision": "bf16_mixed", "gradient_dtype": "bf16"},
 }
