@@ -236,15 +236,24 @@ IDLE = [
     (DENSE, {"compile": True}, "compile changes nothing"),
     (DENSE, {"offload_fraction": 0.5}, "offload_fraction counts only where the optimizer is offloaded"),
     (DENSE, {"recompute_modules": ["mlp", "moe"]}, "recompute_modules: moe changes nothing, llama-3-8b has no such"),
+    (CUT, {"recompute_modules": ["layernorm"]}, "recompute_modules: layernorm changes nothing, megatron has the norms"),
+    (CUT, {"pipeline_schedule": "zb_h1"}, "pipeline_schedule=zb_h1 is not in Megatron Core"),
     (ROUTED, {"recompute_modules": ["mlp"]}, "recompute_modules: mlp changes nothing"),
     (ROUTED, {"moe_imbalance": 2, "moe_capacity_factor": 1.5}, "moe_imbalance changes nothing: moe_capacity_factor"),
 ]
 
 
 @pytest.mark.parametrize(("base", "more", "words"), IDLE, ids=[" ".join(row[1]) + row[0]["model"] for row in IDLE])
-def test_an_argument_that_changes_nothing_is_warned_of(base, more, words):
+def test_an_argument_that_does_not_do_what_it_seems_to_is_warned_of(base, more, words):
     assert not [warning for warning in answered(base)["warnings"] if warning.startswith(words)]
     assert [warning for warning in answered(base | more)["warnings"] if warning.startswith(words)]
+
+
+def test_megatrons_own_way_of_cutting_experts_is_named_where_none_is_given():
+    job = {"model": "mixtral-8x7b", "hardware": "1x8 H100-80GB", "framework": "megatron", "tensor_parallel": 4}
+    assert any("give expert_tensor_parallel=4" in warning for warning in answered(job)["warnings"])
+    assert not any("expert_tensor" in text for text in answered(job | {"expert_tensor_parallel": 1})["warnings"])
+    assert not any("expert_tensor" in text for text in answered(job | {"tensor_parallel": 1})["warnings"])
 
 
 @pytest.mark.parametrize(
@@ -253,6 +262,7 @@ def test_an_argument_that_changes_nothing_is_warned_of(base, more, words):
         (ROUTED, {"moe_imbalance": 2, "recompute_modules": ["moe"]}),
         (DENSE | {"framework": "torchtitan"}, {"compile": True}),
         (CUT, {"offload_optimizer": "cpu", "offload_fraction": 0.5}),
+        (ROUTED | {"framework": "megatron"}, {"recompute_modules": ["layernorm"]}),
     ],
 )
 def test_an_argument_that_counts_is_not_warned_of(base, more):

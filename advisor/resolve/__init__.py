@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 from advisor.architecture import count_parameters, resolve_model
 from advisor.errors import AdvisorError
@@ -23,6 +23,9 @@ __all__ = ["resolve"]
 DEFAULT_HEADROOM = 0.05
 #: Generations whose tensor cores know fp16 only, and for which flash-attention 2 has no kernels.
 BEFORE_AMPERE = ("volta", "turing")
+MEGATRON = ("megatron", "megatron_fsdp")
+#: Megatron Core's pipeline schedules (core/pipeline_parallel/schedules.py).
+OWN_SCHEDULES = ("1f1b", "interleaved")
 
 
 def resolve(arguments: CaseArguments, *, allow_paths: bool) -> Case:
@@ -110,6 +113,8 @@ def _warn(ledger: Ledger, model: ModelArchitecture, training: Training, cluster:
         ledger.warnings.append(
             f"{model.name}'s {model.mtp_layers} multi-token-prediction module(s) are not counted outside Megatron"
         )
+    if training.framework in MEGATRON:
+        ledger.warnings.extend(_differs_in_megatron(ledger.arguments, model))
     if not model.exact:
         ledger.warnings.append(
             "the model's shapes are a best effort: " + "; ".join(model.notes or ("see describe_model",))
@@ -121,3 +126,18 @@ def _warn(ledger: Ledger, model: ModelArchitecture, training: Training, cluster:
         )
     if not cluster.device.driver_bytes_sourced and ledger.arguments.gpu_memory_gib is None:
         ledger.warnings.append("usable memory is derived, not published, for this GPU: give gpu_memory_gib to be sure")
+
+
+def _differs_in_megatron(arguments: CaseArguments, model: ModelArchitecture) -> Iterator[str]:
+    """Where a launch of Megatron itself would not be what is computed."""
+    tensor = arguments.tensor_parallel or 1
+    if model.experts is not None and tensor > 1 and arguments.expert_tensor_parallel is None:
+        yield (
+            "expert_tensor_parallel=1 is taken, as published recipes have it; Megatron's default is tensor_parallel: "
+            f"give expert_tensor_parallel={tensor} if the launch sets none"
+        )
+    if arguments.pipeline_schedule not in (None, *OWN_SCHEDULES):
+        yield (
+            f"pipeline_schedule={arguments.pipeline_schedule} is not in Megatron Core, which has "
+            f"{' and '.join(OWN_SCHEDULES)}: it takes a fork, and is computed by the schedule's own paper"
+        )
