@@ -27,7 +27,7 @@ HELD: Mapping[str, Callable[[Place], Number]] = {
 
 def with_opposite(place: Place, presence: Mapping[str, Counts]) -> Mapping[str, Counts]:
     """How often slots count on a rank: as on one stage, and in DualPipe with what the rank's other stage adds."""
-    if place.case.layout.pipeline_schedule != "dualpipe":
+    if place.schedule != "dualpipe":
         return presence
     held = {slot: _stages(place, elements) for slot, elements in HELD.items()}
     return {slot: _times(counts, held.get(slot, 1)) for slot, counts in presence.items()}

@@ -1,4 +1,4 @@
-"""What one rank holds: its pipeline stage's layers and parameters, its micro-batches in flight, and who shares them.
+"""What one rank holds of its pipeline stage, and who shares it.
 
 Each quantity is written once, for one layout and for columns of layouts: ``place.layout`` is a ``Layout`` or a
 ``Columns``, and arithmetic, ``at_least`` and table look-ups work on both.
@@ -9,13 +9,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 from advisor.architecture.parameters import outer_parameters
 from advisor.columnwise import Number, at_least, at_most, choose, pick
-from advisor.layers import LayerGroup, ModelTables, TrainedPart, model_tables, stage_starts, trained_part
-from advisor.types.architecture import ModelArchitecture
-from advisor.types.case import Case
+from advisor.layers import LayerGroup, ModelTables, TrainedPart, model_tables, trained_part
+from advisor.pipeline import Stage
 
 MEGATRON = ("megatron", "megatron_fsdp")
 #: Frameworks whose tensor-parallel plans leave the embedding table whole on every rank.
@@ -26,18 +24,10 @@ ANY_GROUP = LayerGroup(moe=False, masked=False, trained=True)
 
 
 @dataclass(frozen=True)
-class Place:
-    """One rank: a case, a layout or columns of layouts, a pipeline stage, and a group of its layers."""
+class Place(Stage):
+    """One rank of a pipeline stage, and a group of its layers."""
 
-    case: Case
-    layout: Any
-    stage: Number = 0
     group: LayerGroup = ANY_GROUP
-
-    @property
-    def model(self) -> ModelArchitecture:
-        """The model's shapes."""
-        return self.case.model
 
     # --- who shares what -------------------------------------------------------------------------------------
 
@@ -102,38 +92,6 @@ class Place:
         return model_tables(self.model, self.trained, self.adapters, training.attention == "sdpa_masked", reaches)
 
     @cached_property
-    def starts(self) -> tuple[int, ...]:
-        """Index of each stage's first layer, and of the end; layouts in columns share one pipeline."""
-        layout = self.layout
-        given = getattr(layout, "stage_layers", self.case.layout.stage_layers)
-        return stage_starts(self.model.layers, layout.pipeline_parallel, layout.last_stage_layers, given)
-
-    @cached_property
-    def first_layer(self) -> Number:
-        """Index of the stage's first layer."""
-        return pick(self.starts, self.stage)
-
-    @cached_property
-    def end_layer(self) -> Number:
-        """Index after the stage's last layer."""
-        return pick(self.starts, self.stage + 1)
-
-    @property
-    def layers(self) -> Number:
-        """Layers of the stage."""
-        return self.end_layer - self.first_layer
-
-    @cached_property
-    def is_first(self) -> Number:
-        """1 on the first stage."""
-        return choose(self.stage == 0, 1, 0)
-
-    @cached_property
-    def is_last(self) -> Number:
-        """1 on the last stage."""
-        return choose(self.stage == self.layout.pipeline_parallel - 1, 1, 0)
-
-    @cached_property
     def predictors(self) -> Number:
         """Multi-token-prediction modules on the stage: Megatron builds them behind its last layers."""
         return self.model.mtp_layers * self.is_last if self.case.training.framework in MEGATRON else 0
@@ -146,12 +104,29 @@ class Place:
     # --- the stage's parameters ------------------------------------------------------------------------------
 
     @cached_property
+    def whole_embedding(self) -> bool:
+        """No rank splits the embedding table: Transformers' plans, which DeepSpeed's AutoTP follows, leave it out."""
+        training = self.case.training
+        autotp = training.framework == "deepspeed" and training.implementation == "reference"
+        return autotp or training.framework in WHOLE_EMBEDDING
+
+    @cached_property
+    def embeddings(self) -> Number:
+        """Embedding tables on the stage: the model's own, and a copy where a pipeline ends in a reader of it.
+
+        That is a tied head, or Megatron's predictors; in DualPipe these share the table of their rank's first stage
+        (DeepSeek-V3 report, §3.2.3).
+        """
+        predicting = 0 if self.schedule == "dualpipe" else at_most(self.predictors, 1)
+        reader = self.is_last if self.model.tied_embeddings else predicting
+        return self.is_first + choose(self.layout.pipeline_parallel > 1, reader, 0)
+
+    @cached_property
     def outer_divided(self) -> Number:
-        """Embedding and head elements on the stage. A tied head is a second copy on its own stage."""
+        """Embedding and head elements on the stage that tensor parallel divides."""
         outer = outer_parameters(self.model)
-        tied_copy = choose(self.layout.pipeline_parallel > 1, outer.embedding, 0) if self.model.tied_embeddings else 0
-        embedding = 0 if self.case.training.framework in WHOLE_EMBEDDING else outer.embedding
-        return embedding * self.is_first + (outer.head + tied_copy) * self.is_last
+        table = 0 if self.whole_embedding else outer.embedding
+        return table * self.embeddings + outer.head * self.is_last
 
     @cached_property
     def cast_elements(self) -> Number:
@@ -168,10 +143,9 @@ class Place:
     def outer_replicated(self) -> Number:
         """Final norm, learned positions, vision tower, and the embedding table where no rank splits it: held whole."""
         outer = outer_parameters(self.model)
+        table = outer.embedding if self.whole_embedding else 0
         first = outer.positions + outer.embedding_norm + outer.vision
-        if self.case.training.framework in WHOLE_EMBEDDING:
-            first += outer.embedding
-        return first * self.is_first + outer.final_norm * self.is_last
+        return table * self.embeddings + first * self.is_first + outer.final_norm * self.is_last
 
     @cached_property
     def divided(self) -> Number:
@@ -205,20 +179,23 @@ class Place:
 
     @cached_property
     def head_trained(self) -> Number:
-        """Trained elements of head, final norm and what stands beside them. A tied head makes the shared gradient."""
+        """Trained elements of head, final norm and what stands beside them. A tied head makes the shared gradient.
+
+        Tensor parallel divides them, so a shared table that is whole counts once for each of its ranks.
+        """
         outer = outer_parameters(self.model)
-        shared = outer.embedding if self.model.tied_embeddings else outer.head
-        return (shared + outer.final_norm) * self.is_last * self.trained.head
+        whole = self.layout.tensor_parallel if self.whole_embedding else 1
+        head = outer.embedding * whole if self.model.tied_embeddings else outer.head
+        return (head + outer.final_norm) * self.is_last * self.trained.head
 
     @cached_property
     def embedding_trained(self) -> Number:
-        """Trained elements of the embedding and what feeds it, on one rank; no table's where a head shares it."""
+        """Trained elements of embedding tables and what feeds them, on one rank; none of a table that a head shares."""
         outer = outer_parameters(self.model)
-        shared = choose(self.is_last == 1, 1, 0) if self.model.tied_embeddings and self.trained.head else 0
-        ranks = 1 if self.case.training.framework in WHOLE_EMBEDDING else self.layout.tensor_parallel
-        table = outer.embedding * (1 - shared) / ranks
-        whole = outer.positions + outer.embedding_norm + outer.vision
-        return (table + whole) * self.is_first * self.trained.embedding
+        shared = self.is_last if self.model.tied_embeddings and self.trained.head else 0
+        ranks = 1 if self.whole_embedding else self.layout.tensor_parallel
+        first = (outer.positions + outer.embedding_norm + outer.vision) * self.is_first
+        return (outer.embedding / ranks * (self.embeddings - shared) + first) * self.trained.embedding
 
     @cached_property
     def unit(self) -> Number:
@@ -251,7 +228,7 @@ class Place:
         shard = self.divisor(self.case.training.recipe.weights_divided_from, self.shard_ranks)
         if self.case.training.optimizer.matrices_alone:
             return self.largest_matrix / shard
-        table = self.model.vocab * self.model.hidden / self.layout.tensor_parallel
+        table = self.model.vocab * self.model.hidden / (1 if self.whole_embedding else self.layout.tensor_parallel)
         experts = self.model.experts
         if experts is None:
             return table / shard
@@ -270,28 +247,3 @@ class Place:
     def root_unit(self) -> Number:
         """Elements of the unit that holds what is outside the layers."""
         return self.outer_divided / self.layout.tensor_parallel + self.outer_replicated
-
-    # --- micro-batches in flight -----------------------------------------------------------------------------
-
-    @cached_property
-    def micro_batches(self) -> Number:
-        """Micro-batches a stage works through in one optimizer step."""
-        return self.layout.gradient_accumulation
-
-    @cached_property
-    def in_flight(self) -> Number:
-        """Micro-batches whose activations are alive at once, in units of the stage's layers.
-
-        1F1B keeps min(m, pp - stage); interleaving adds (pp - 1) / (pp · v) of the model (Narayanan 2021, §2.2).
-        """
-        layout = self.layout
-        schedule = getattr(layout, "pipeline_schedule", self.case.layout.pipeline_schedule)
-        pp, m = layout.pipeline_parallel, self.micro_batches
-        if schedule == "gpipe":
-            return m
-        depth = {"zb_h2": 2 * pp - 1, "zb_v": pp, "dualpipe": pp + 1}.get(schedule)
-        if depth is not None:
-            return at_most(m, depth)
-        plain = at_most(m, pp - self.stage)
-        chunks = (2 * (pp - self.stage - 1) + (layout.virtual_stages - 1) * pp + 1) / layout.virtual_stages
-        return choose(layout.virtual_stages > 1, at_most(m, chunks), plain)

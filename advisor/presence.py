@@ -106,7 +106,7 @@ def _gradient_presence(place: Place) -> dict[str, Presence]:
     stay = 1 - _gradients_leave(place)
     passing: dict[str, Presence] = {
         "gradients.arriving": dict.fromkeys((HEAD, EMBEDDING), 1),
-        "gradients.tied_sum": {EMBEDDING: stay * place.is_first * place.is_last},
+        "gradients.tied_sum": {EMBEDDING: choose(place.layout.pipeline_parallel == 1, stay, 0)},
     }
     if keeps_main_gradient(place.case):
         resident = dict.fromkeys(PHASES, stay)

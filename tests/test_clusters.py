@@ -1,4 +1,4 @@
-"""Memory on the ranks of a cluster: tensor, sequence, context, expert and pipeline parallel, stage by stage.
+"""Memory on the ranks of a cluster: tensor, sequence, context and expert parallel; pipelines are in test_stages.
 
 Published figures are named with their source; the rest follows from what Megatron Core and FSDP2 do in their code.
 """
@@ -288,41 +288,7 @@ def test_deepseek_keeps_attentions_output_once_in_twelve_bits_where_fp8_keeps_it
     assert (once["attention.output_copy"], twice["attention.output_copy"] > 0) == (0, True)
 
 
-# --- pipelines --------------------------------------------------------------------------------------------------------
-
-
-def test_dualpipe_holds_the_weights_and_gradients_of_two_stages_and_the_optimizer_of_one():
-    job = {"model": "llama-3-70b", "hardware": "8x8 H100-80GB", "framework": "megatron", "pipeline_parallel": 8}
-    one, two = (breakdown(**job, pipeline_schedule=schedule).stages[1] for schedule in ("1f1b", "dualpipe"))
-    for slot, times in {"weights.dense": 2, "gradients.layers": 2, "optimizer.dense": 1}.items():
-        assert at(two, slot, phases.OPTIMIZER) == times * at(one, slot, phases.OPTIMIZER) > 0
-
-
-def test_megatron_builds_the_predictors_behind_the_last_stage_and_others_leave_them_out():
-    job = {"model": "deepseek-v3", "hardware": "128x8 H800-80GB", "pipeline_parallel": 16, "expert_parallel": 64}
-    megatron = breakdown(**job, framework="megatron")
-    without = {**megatron.case.model.model_dump(), "mtp_layers": 0}
-    plain = estimate(megatron.case.model_copy(update={"model": type(megatron.case.model)(**without)}))
-    added = [a.parameters - b.parameters for a, b in zip(megatron.stages, plain.stages, strict=True)]
-    layer = megatron.case.parameters.mtp - 2 * 7168**2 - 3 * 7168
-    experts = megatron.case.model.experts
-    on_the_rank = layer - 3 * 7168 * experts.hidden * (experts.count - experts.count // 64) + 2 * 7168**2
-    assert added[:-1] == [0] * 15
-    assert added[-1] == on_the_rank
-    assert at(megatron.stages[-1], "loss.kept", phases.FORWARD) == 2 * at(plain.stages[-1], "loss.kept", phases.FORWARD)
-
-
-@few
-@given(pipeline=st.sampled_from([2, 4, 8]), tensor=st.sampled_from([1, 2, 4]), tokens=st.sampled_from([1024, 4096]))
-def test_first_and_last_stage_of_a_uniform_model_differ_by_their_micro_batches_in_flight(pipeline, tensor, tokens):
-    shapes = {"layers": 16, "hidden": 2048, "heads": 16, "ffn": 8192, "vocab": 128}
-    found = breakdown(
-        architecture=shapes, hardware=f"{pipeline * tensor} H100-80GB", framework="megatron", tensor_parallel=tensor,
-        pipeline_parallel=pipeline, gradient_accumulation=1, sequence_length=tokens,
-    )  # fmt: skip
-    first, last = found.stages[0], found.stages[-1]
-    head = sum(amount for slot, amount in amounts(last).items() if slot.startswith(("loss.", "head.")))
-    assert first.by_phase[phases.FORWARD] == pytest.approx(last.by_phase[phases.FORWARD] - head, rel=1e-3)
+# --- all ranks together -----------------------------------------------------------------------------------------------
 
 
 @few
