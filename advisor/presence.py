@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from advisor.columnwise import Number, at_least, at_most, choose, nowhere, pick, rounded_up, whole_number
+from advisor.offload import host_presence, offloads
 from advisor.opposite import with_opposite
 from advisor.phases import (
     BACKWARD,
@@ -26,7 +27,6 @@ from advisor.phases import (
     LAST_FFN,
     LAYER_SLOTS,
     LOSS,
-    NVME,
     OPTIMIZER,
     PHASES,
     RESIDENT_SLOTS,
@@ -42,7 +42,6 @@ from advisor.recompute import (
     under_own_policy,
 )
 from advisor.types.case import Case
-from advisor.types.columns import OFFLOAD_TARGETS
 
 Presence = Mapping[str, Number]
 
@@ -85,9 +84,7 @@ def outer_presence(place: Place) -> Mapping[str, Presence]:
         "buckets.gradients": _bucket_phases(place),
     }
     presence |= _gradient_presence(place) | _gather_presence(place)
-    for what in ("optimizer", "parameters"):
-        presence[f"host.{what}"] = {HOST: offloads(place, what, "cpu"), NVME: offloads(place, what, "nvme")}
-    return with_opposite(place, presence)
+    return with_opposite(place, presence | host_presence(place))
 
 
 def always_present(slots: Iterable[str]) -> Mapping[str, Presence]:
@@ -192,14 +189,6 @@ def _gather_presence(place: Place) -> dict[str, Presence]:
         "gather.end": {EMBEDDING: gathers},
         "gather.held_gradients": dict.fromkeys(FIRST, gathers * (place.layers - 1)),
     }
-
-
-def offloads(place: Place, what: str, target: str = "") -> Number:
-    """1 where the layout moves ``optimizer``, ``parameters`` or ``activations`` off the GPU, or just to ``target``."""
-    chosen = getattr(place.layout, f"offload_{what}")
-    if isinstance(chosen, str):
-        return 1 if chosen == target or (not target and chosen != "none") else 0
-    return choose(chosen == OFFLOAD_TARGETS.index(target) if target else chosen > 0, 1, 0)
 
 
 def _gradients_leave(place: Place) -> Number:

@@ -85,11 +85,11 @@ ABOUT_EQUAL = 0.005
 
 
 def _unknown_host(case: Case) -> tuple[str, ...]:
-    """What the node must have for the layout's offloads, where nobody said whether it does."""
+    """What the node must have for the layout's offloads, where nobody said whether it does; NVMe takes memory as well."""
     layout, cluster = case.layout, case.cluster
     targets = (layout.offload_optimizer, layout.offload_parameters, layout.offload_activations)
     said = []
-    if "cpu" in targets and cluster.cpu_bytes_per_node is None:
+    if set(targets) != {"none"} and cluster.cpu_bytes_per_node is None:
         said.append("the layout needs host memory and it is unknown: give cpu_memory_gib")
     if "nvme" in targets and cluster.nvme_bytes_per_node is None:
         said.append("the layout needs NVMe space and it is unknown: give nvme_gib")

@@ -40,11 +40,34 @@ def test_a_statement_about_a_machine_that_disagrees_is_an_error_of_ours():
     assert statements._comparison(row | {"at_most": True}).error > 100
 
 
-def test_an_offloaded_optimizer_keeps_sixteen_bytes_a_parameter_on_the_host_and_two_more_with_the_weights():
-    parameters = case(**JOB).parameters.total
-    assert host_bytes(offload_optimizer="cpu") == pytest.approx(16 * parameters, rel=1e-6)
+def test_an_optimizer_that_deepspeed_offloads_takes_eighteen_bytes_a_parameter_and_two_more_with_the_weights():
+    """Master 4, moments 8, the gradient it steps on 4; the buffer in which micro-batches add up 2."""
+    assert host_bytes(offload_optimizer="cpu") == pytest.approx(18 * PARAMETERS, rel=1e-6)
     both = host_bytes(offload_optimizer="cpu", offload_parameters="cpu")
-    assert both == pytest.approx(18 * parameters, rel=1e-6)
+    assert both == pytest.approx(20 * PARAMETERS, rel=1e-6)
+
+
+@pytest.mark.parametrize("stage", [1, 2])
+def test_below_stage_three_stepped_weights_one_gradient_a_rank_and_accumulated_ones_lie_on_the_host(stage):
+    offloaded = {"zero_stage": stage, "offload_optimizer": "cpu"}
+    ranks, table = 8, 128_256 * 4_096
+    assert host_bytes(**offloaded) == pytest.approx(18 * PARAMETERS + ranks * 2 * table, rel=1e-6)
+    several = host_bytes(**offloaded, gradient_accumulation=2)
+    assert several == pytest.approx(20 * PARAMETERS + ranks * 2 * table, rel=1e-6)
+    assert host_bytes(**offloaded, gradient_accumulation=4) == several
+
+
+def test_gradients_that_add_up_in_a_narrow_optimizers_own_take_no_buffer():
+    narrow = {"zero_stage": 2, "offload_optimizer": "cpu", "precision": "bf16"}
+    assert host_bytes(**narrow, gradient_accumulation=2) == host_bytes(**narrow)
+
+
+def test_adapters_below_stage_three_lie_on_the_host_alone():
+    adapters = {"method": "lora", "precision": "bf16_mixed", "offload_optimizer": "cpu"}
+    count = case(**JOB | adapters).adapter_parameters
+    assert host_bytes(**adapters) == pytest.approx(18 * count, rel=1e-6)
+    assert host_bytes(**adapters, zero_stage=2) == pytest.approx(18 * count, rel=1e-6)
+    assert host_bytes(**adapters, zero_stage=2, gradient_accumulation=2) == pytest.approx(20 * count, rel=1e-6)
 
 
 def test_a_quarter_of_the_optimizer_takes_a_quarter_of_the_host_memory():
@@ -52,6 +75,53 @@ def test_a_quarter_of_the_optimizer_takes_a_quarter_of_the_host_memory():
     whole = host_bytes(**megatron)
     for quarters in (1, 2, 3):
         assert host_bytes(**megatron, offload_fraction=quarters / 4) == pytest.approx(whole * quarters / 4, rel=1e-6)
+
+
+@pytest.mark.parametrize("share", [0.25, 0.5, 0.75])
+def test_deepspeed_has_all_gradients_on_the_host_whatever_share_of_the_optimizer(share):
+    offloaded = host_bytes(offload_optimizer="cpu", offload_fraction=share)
+    assert offloaded == pytest.approx((16 * share + 2) * PARAMETERS, rel=1e-6)
+
+
+# --- NVMe ------------------------------------------------------------------------------------------------------------
+
+SEVENTY_B = {"model": "llama-3-70b", "offload_optimizer": "nvme"}
+SUB_GROUP = 10**9  # elements
+
+
+def test_states_on_nvme_leave_gradients_and_four_buffers_a_rank_in_cpu_memory():
+    gradients = 2 * case(**JOB | SEVENTY_B).parameters.total
+    assert host_bytes(**SEVENTY_B) == pytest.approx(gradients + 8 * 4 * 4 * SUB_GROUP, rel=1e-6)
+    spread = host_bytes(**SEVENTY_B, hardware="16x8 H100-80GB")
+    assert spread == pytest.approx((gradients + 4 * 4 * gradients / 2) / 16, rel=1e-6)  # a rank owns 0.55 B
+
+
+def test_weights_on_nvme_leave_a_billion_and_pass_through_buffers():
+    """What stays, a sub-group on its way back, five buffers of a hundred million; a small share stays as it is."""
+    both = SEVENTY_B | {"offload_parameters": "nvme"}
+    assert host_bytes(**both) - host_bytes(**SEVENTY_B) == 8 * 2 * (2 * SUB_GROUP + 5 * 10**8)
+    many = {"hardware": "16x8 H100-80GB"}
+    kept = 2 * case(**JOB | SEVENTY_B).parameters.total / 16
+    assert host_bytes(**both, **many) - host_bytes(**SEVENTY_B, **many) == pytest.approx(
+        kept + 8 * 2 * 5 * 10**8, rel=1e-6
+    )
+
+
+def test_a_node_with_little_memory_cannot_offload_to_nvme():
+    job = JOB | SEVENTY_B | {"recompute": "full", "nvme_gib": 4000}
+    assert advisor.estimate_memory(**job, cpu_memory_gib=64).host.verdict == "does_not_fit"
+    assert advisor.estimate_memory(**job).host.verdict == "needs_info"
+    assert advisor.estimate_memory(**job, cpu_memory_gib=1000).host.verdict == "comfortable"
+
+
+@pytest.mark.parametrize(("memory", "rung"), [(128, None), (512, "rung-3-nvme")])
+def test_a_recommendation_of_nvme_heeds_the_memory_that_its_buffers_take(memory, rung):
+    job = {"model": "llama-3-70b", "hardware": "1x8 A100-40GB", "framework": "deepspeed", "nvme_gib": 4000}
+    found = advisor.recommend_setup(**job, cpu_memory_gib=memory)
+    if rung is None:
+        assert found.verdict == "does_not_fit"
+    else:
+        assert (found.verdict, found.rung) == ("fits", rung)
 
 
 def test_nothing_is_on_the_host_where_nothing_is_offloaded():

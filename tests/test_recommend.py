@@ -251,10 +251,17 @@ def test_known_host_memory_that_is_too_small_rules_the_offload_out():
     assert found.estimate.host.verdict in ("comfortable", "fits")
 
 
-def test_a_host_without_memory_leaves_nvme_and_says_that_its_size_is_unknown():
-    found = ask(**JOBS["8b-1"], cpu_memory_gib=8)
+def test_a_host_with_little_memory_leaves_nvme_and_says_that_its_size_is_unknown():
+    """Gradients of 2 bytes a parameter and four buffers of a billion fp32 elements: 30 GiB."""
+    found = ask(**JOBS["8b-1"], cpu_memory_gib=40)
     assert (found.rung, found.framework, found.layout.offload_optimizer) == ("rung-3-nvme", "deepspeed", "nvme")
     assert "the layout needs NVMe space and it is unknown: give nvme_gib" in found.warnings
+    assert ask(**JOBS["8b-1"], cpu_memory_gib=29).verdict == "does_not_fit"
+
+
+def test_a_layout_on_nvme_says_that_the_memory_for_its_buffers_is_unknown():
+    found = ask(**JOBS["8b-1"], offload_optimizer="nvme", nvme_gib=1000)
+    assert "the layout needs host memory and it is unknown: give cpu_memory_gib" in found.warnings
 
 
 def test_a_site_headroom_is_obeyed_and_named(tmp_path):

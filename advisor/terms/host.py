@@ -5,7 +5,7 @@ from advisor.formula import maximum, term
 
 @term("host.optimizer", source="deepspeed-code stage3.initialize_optimizer_states")
 def host_optimizer(G_t, G_r, G_h, G_b, G_e, P_a, tp, ep, etp, w_m, w_o, g_o, z_o, y_o, phi):
-    """Master copies, states and the gradients that the offloaded share steps on."""
+    """Master copies, states and the gradients that the offloaded share steps on, as wide as the masters."""
     return (
         (((G_t / tp + P_a) * (w_m + g_o) + (G_r + G_h / tp + G_b) * (w_o + g_o)) / z_o + G_e / (ep * etp) * (w_m + g_o) / y_o)
         * (1 - phi)
@@ -16,6 +16,47 @@ def host_optimizer(G_t, G_r, G_h, G_b, G_e, P_a, tp, ep, etp, w_m, w_o, g_o, z_o
 def host_parameters(P_t, P_r, P_e, tp, ep, etp, w_w, z_w, y_w):
     """Weights that are fetched when they are needed."""
     return (P_t / tp + P_r) * w_w / z_w + P_e / (ep * etp) * w_w / y_w
+
+
+# --- what DeepSpeed keeps in CPU memory beside them -------------------------------------------------------------------
+
+
+@term("host.gradients", source="deepspeed-code stage3._setup_for_real_optimizer, grad_partitions_flat_buffer")
+def host_gradients(G_t, G_r, G_h, G_b, G_e, P_a, tp, ep, etp, w_g, z_o, y_o):
+    """ZeRO-3: a rank's gradients, where micro-batches add up; all, whatever share of the optimizer is offloaded."""
+    return (((G_t + G_h) / tp + G_b + G_r + P_a) / z_o + G_e / (ep * etp) / y_o) * w_g
+
+
+@term(
+    "host.step_buffers",
+    source="deepspeed-code stage_1_and_2.__init__, async_accumulate_grad_in_cpu_via_gpu",
+    adapters="off",
+)
+def host_step_buffers(G_t, G_r, G_h, G_b, G_e, tp, ep, etp, w_w, z_o, y_o, x_g, N_t):
+    """Below ZeRO-3: a rank's stepped weights, its gradients where micro-batches add up, one tensor's gradient."""
+    return ((((G_t + G_h) / tp + G_b + G_r) / z_o + G_e / (ep * etp) / y_o) * (1 + x_g) + N_t) * w_w
+
+
+@term(
+    "host.step_buffers",
+    source="deepspeed-code stage_1_and_2.__init__, async_accumulate_grad_in_cpu_via_gpu",
+    adapters="on",
+)
+def host_step_buffers_adapters(P_a, w_p, z_o, x_g):
+    """Below ZeRO-3: a rank's stepped adapters, and their gradients where micro-batches add up."""
+    return P_a / z_o * (1 + x_g) * w_p
+
+
+@term("host.state_buffers", source="deepspeed-swapping utils.SwapBufferManager")
+def host_state_buffers(G_t, G_r, G_h, G_b, G_e, P_a, tp, ep, etp, g_o, z_o, y_o, s_g, n_v):
+    """Page-locked buffers that swapped masters, states and gradients pass through: one sub-group's."""
+    return n_v * (((G_t + G_h) / tp + G_b + G_r + P_a) / z_o + G_e / (ep * etp) / y_o) * s_g * g_o
+
+
+@term("host.weight_buffers", source="deepspeed-swapping partitioned_param_swapper; stage3 max_in_cpu")
+def host_weight_buffers(G_t, G_r, G_h, G_b, G_e, P_a, tp, ep, etp, w_w, z_o, y_o, s_g, x_v, B_v):
+    """Of weights on NVMe: what stays in CPU memory, a sub-group on its way back to NVMe, the pool they are read into."""
+    return ((((G_t + G_h) / tp + G_b + G_r + P_a) / z_o + G_e / (ep * etp) / y_o) * s_g * (1 + x_v) + B_v) * w_w
 
 
 # --- a node while weights load ---------------------------------------------------------------------------------------
@@ -92,6 +133,7 @@ def saving_whole(K_s, w_K, K_m, w_m, K_o, w_o):
 
 TERMS = (
     host_optimizer, host_parameters,
+    host_gradients, host_step_buffers, host_step_buffers_adapters, host_state_buffers, host_weight_buffers,
     loading_by_tensor, loading_one_rank, loading_every_rank, loading_every_rank_fp32,
     saving_by_tensor, saving_by_group, saving_staged, saving_weights, saving_in_turn, saving_whole,
 )  # fmt: skip

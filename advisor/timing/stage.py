@@ -12,8 +12,8 @@ from advisor.choices import choices as memory_choices
 from advisor.columnwise import Number, at_least, choose
 from advisor.formula import Term
 from advisor.layers import longest_stages
+from advisor.offload import offloads
 from advisor.placement import Place
-from advisor.presence import offloads
 from advisor.recompute import keeps, recomputed_layers
 from advisor.symbols import Values
 from advisor.terms import select as select_memory

@@ -7,6 +7,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from advisor import phases
 from advisor.estimate import estimate
 from advisor.node_memory import host
 from advisor.resolve import resolve
@@ -51,12 +52,13 @@ def _comparison(row: Row) -> Comparison:
 
 
 def our_gib(row: Row) -> float:
-    """Our host memory of a node in GiB at the row's instant, for as many parameters as the row states."""
+    """Our host memory of a node in GiB at the row's instant: what the row counts, for the parameters that it states."""
     case = resolve(CaseArguments(**fact(row, "case", row["id"])), allow_paths=False)
     scale = row.get("parameters", case.parameters.total) / case.parameters.total
-    wanted = row.get("instant", "step")
-    (found,) = [each for each in host(estimate(case)).instants if each.instant == wanted]
-    return float(found.bytes_per_node / GIB * scale)
+    wanted, breakdown = row.get("instant", "step"), estimate(case)
+    (found,) = [each for each in host(breakdown).instants if each.instant == wanted]
+    uncounted = breakdown.binding.held([row.get("without", "")], phases.HOST) * case.cluster.gpus_per_node
+    return float((found.bytes_per_node - uncounted) / GIB * scale)
 
 
 def details(path: Path) -> str:
