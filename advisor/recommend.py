@@ -85,7 +85,7 @@ ABOUT_EQUAL = 0.005
 
 
 def _unknown_host(case: Case) -> tuple[str, ...]:
-    """What the node must have for the layout's offloads, where nobody said whether it does; NVMe takes memory as well."""
+    """What the layout's offloads need of the node, where nobody said whether it has that; NVMe takes memory as well."""
     layout, cluster = case.layout, case.cluster
     targets = (layout.offload_optimizer, layout.offload_parameters, layout.offload_activations)
     said = []
