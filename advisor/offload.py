@@ -14,6 +14,14 @@ from advisor.placement import Place
 from advisor.types.columns import OFFLOAD_TARGETS
 
 
+#: Slots that Megatron's fine-grained offload has no module for: what a dense feed-forward, a router, shared experts and
+#: norms keep, and the experts' products (offload_modules).
+WITHOUT_MODULE = (
+    "norms.kept", "residual.masks", "ffn.input", "ffn.up", "ffn.activation", "ffn.adapters",
+    "moe.input", "moe.router", "moe.activation", "moe.combined", "moe.shared",
+)  # fmt: skip
+
+
 def offloads(place: Place, what: str, target: str = "") -> Number:
     """1 where the layout moves ``optimizer``, ``parameters`` or ``activations`` off the GPU, or just to ``target``."""
     chosen = getattr(place.layout, f"offload_{what}")

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from advisor.columnwise import Number, at_least, at_most, choose, nowhere, pick, rounded_up, whole_number
-from advisor.offload import host_presence, offloads
+from advisor.offload import WITHOUT_MODULE, host_presence, offloads
 from advisor.opposite import with_opposite
 from advisor.phases import (
     BACKWARD,
@@ -32,7 +32,7 @@ from advisor.phases import (
     RESIDENT_SLOTS,
     UP_TO_LAST,
 )
-from advisor.placement import Place
+from advisor.placement import MEGATRON, Place
 from advisor.recompute import (
     keeping_policies,
     policy_is,
@@ -223,6 +223,7 @@ def layer_presence(place: Place, sums: tuple[int, ...]) -> Mapping[str, Presence
     predictors = place.predictors * (sums[-1] - sums[-2])
     made = whole_number(place.in_flight * whole) + predictors * choose(recomputed == place.layers, 0, 1)
     held = _on_gpu(place, made)
+    by_module = held if held is made else choose(_moves_modules(place), made, held)
     last = pick(sums, place.end_layer) - pick(sums, place.end_layer - 1)
     first = pick(sums, place.first_layer + 1) - pick(sums, place.first_layer)
     all_recomputed = choose(recomputed == place.layers, 1, 0)
@@ -234,10 +235,10 @@ def layer_presence(place: Place, sums: tuple[int, ...]) -> Mapping[str, Presence
     first_segment = first_recomputed * (pick(sums, first_segment_end) - pick(sums, place.first_layer))
     at_first = choose(first_recomputed == 1, first_segment, first)
     again = last * (1 - all_recomputed)
-    variants: dict[tuple[Any, bool], Presence] = {}
+    variants: dict[tuple[Any, bool, bool], Presence] = {}
 
-    def alive(kept: Number, freed: bool) -> Presence:
-        """Slots that are kept and freed alike share one table."""
+    def alive(kept: Number, freed: bool, held: Number) -> Presence:
+        """Slots that are kept, freed and moved alike share one table."""
         before = held if isinstance(kept, int) and kept == 1 else held * kept
         at_last = before + last_segment + again * (1 - kept)
         return {
@@ -253,10 +254,11 @@ def layer_presence(place: Place, sums: tuple[int, ...]) -> Mapping[str, Presence
 
     presence: dict[str, Presence] = {}
     for slot in LAYER_SLOTS:
-        kept, freed = keeping_policies(place, slot), slot in FEED_FORWARD_SLOTS
-        if (kept, freed) not in variants:
-            variants[kept, freed] = alive(under_own_policy(place, kept), freed)
-        presence[slot] = variants[kept, freed]
+        kind = keeping_policies(place, slot), slot in FEED_FORWARD_SLOTS, slot in WITHOUT_MODULE
+        if kind not in variants:
+            kept, freed, stays = kind
+            variants[kind] = alive(under_own_policy(place, kept), freed, by_module if stays else held)
+        presence[slot] = variants[kind]
     presence["working.ffn"] = {LAST_FFN: last, FIRST_FFN: first}
     presence["working.attention"] = presence["working.context"] = {LAST_ATTENTION: last, FIRST_ATTENTION: first}
     return presence
@@ -270,6 +272,13 @@ def _on_gpu(place: Place, held: Number) -> Number:
     """Layer-micro-batches on the GPU: with activation offload, those in use and on their way."""
     away = offloads(place, "activations")
     return held if nowhere(away) else choose(away, at_most(held, LAYERS_ON_THE_WAY), held)
+
+
+def _moves_modules(place: Place) -> Number:
+    """1 where Megatron offloads by module: its offload of whole layers knows neither pipelines nor recompute."""
+    if place.case.training.framework not in MEGATRON:
+        return 0
+    return choose(place.layout.pipeline_parallel > 1, 1, choose(policy_is(place, "none"), 0, 1))
 
 
 def selected_presence(place: Place) -> Presence:

@@ -394,3 +394,22 @@ def test_a_tiled_feed_forward_holds_one_tile_whatever_else_is_recomputed():
     assert amounts(whole)["ffn.up"] == amounts(tiled)["ffn.up"] * whole.place.tokens / model.hidden
     kept = breakdown(**LONG | {"recompute": "modules", "recompute_modules": ["tiled_mlp"]}).binding
     assert at(kept, "ffn.up", phases.FORWARD) == 0
+
+
+# --- offloaded activations --------------------------------------------------------------------------------------------
+
+
+def test_megatron_moves_by_module_behind_a_pipeline_and_leaves_a_dense_feed_forward_where_it_is():
+    """Megatron Core's transformer_config: cpu_offloading refuses pipelines; offload_modules names no dense module."""
+    stays, goes = ("ffn.up", "ffn.activation"), ("attention.qkv", "attention.input")
+    plain, moved = (breakdown(**LLAMA_70B, offload_activations=target).stages[0] for target in ("none", "cpu"))
+    assert all(at(moved, slot, phases.LOSS) == at(plain, slot, phases.LOSS) for slot in stays)
+    assert all(at(moved, slot, phases.LOSS) * 20 < at(plain, slot, phases.LOSS) for slot in goes)
+    on_host = sum(line.at(phases.HOST) for line in moved.lines)
+    assert on_host == pytest.approx(plain.by_phase[phases.LOSS] - moved.by_phase[phases.LOSS])
+
+
+def test_megatron_moves_whole_layers_where_there_is_one_stage():
+    job = {**LLAMA_70B, "tensor_parallel": 8, "pipeline_parallel": 1}
+    plain, moved = (breakdown(**job, offload_activations=target).binding for target in ("none", "cpu"))
+    assert at(moved, "ffn.up", phases.LOSS) == pytest.approx(at(plain, "ffn.up", phases.LOSS) * 2 / 80)

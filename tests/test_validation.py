@@ -4,6 +4,7 @@ import importlib
 import json
 import sys
 from types import SimpleNamespace
+from typing import get_args
 
 import pytest
 
@@ -11,6 +12,7 @@ from advisor.diagnose import decode_allocation
 from advisor.errors import AdvisorError
 from advisor.resolve import resolve
 from advisor.types import CaseArguments
+from advisor.types.arguments import Framework
 from advisor.units import gib
 from tests.validation import __main__ as command
 from tests.validation import accuracy, activations, comparison, measured, params, peaks, reports
@@ -146,6 +148,13 @@ def test_a_size_that_is_no_tensor_of_the_job_has_no_candidate():
 
 
 # The page
+
+
+def test_each_compared_row_counts_for_one_framework():
+    path = OWN_FOLDER / "measured.json"
+    lines = measured._framework_table(path).splitlines()[2:]
+    assert {line.split(" | ")[0].strip("| ") for line in lines} <= set(get_args(Framework))
+    assert sum(int(line.split(" | ")[1]) for line in lines) == len(measured.comparisons(path))
 
 
 def test_the_page_on_accuracy_is_up_to_date():

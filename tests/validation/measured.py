@@ -5,7 +5,7 @@ A row is predicted from what it states, by framework and version; nothing here i
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
@@ -17,6 +17,7 @@ from tests.validation import measured_ladder
 from tests.validation.comparison import Comparison, bias, error_at, median_error, worst
 from tests.validation.facts import CLUSTER, COUNTABLE, NotGivenError, of_rows, read_list
 from tests.validation.measured_predictions import Predicted, predict
+from tests.validation.measured_rows import framework_of
 from tests.validation.measured_states import text
 
 Row = Mapping[str, Any]
@@ -81,8 +82,9 @@ def is_countable(row: Row) -> bool:
 
 
 def details(path: Path) -> str:
-    """Which rows the figures hang on, the allocator's share and the band, as parts of the page."""
-    tables = (_rows_table(path), _allocator_table(predictions(path).rows), _band_table(path), measured_ladder.table())
+    """Which rows the figures hang on, each framework's, the allocator's share and the band, as parts of the page."""
+    allocator = _allocator_table(predictions(path).rows)
+    tables = (_rows_table(path), _framework_table(path), allocator, _band_table(path), measured_ladder.table())
     return "\n\n".join(tables)
 
 
@@ -103,6 +105,29 @@ def _cell(value: float | None) -> str:
     if value is None:
         return "none"
     return str(value) if isinstance(value, int) else f"{value:.1%}"
+
+
+def _framework_table(path: Path) -> str:
+    """Errors of the rows that each framework ran, and how many of its rows of good quality the product predicts."""
+    by_framework: dict[str, list[Row]] = defaultdict(list)
+    for row in predictions(path).rows:
+        by_framework[framework_of(row)].append(row)
+    lines = [_framework_line(path, *each) for each in sorted(by_framework.items())]
+    head = "| framework | compared | bias | median | p90 | largest | A grade, predicted |"
+    return "\n".join((head, "|---|---:|---:|---:|---:|---:|---:|", *lines))
+
+
+def _framework_line(path: Path, framework: str, rows: Sequence[Row]) -> str:
+    answered = [p for p in predictions(path).answered if framework_of(p.row) == framework]
+    found = [p.comparison for p in answered if p.comparison and statistics.is_good(p.row)]
+    cells = _errors(found) if found else ["none"] * 4
+    predicted = _cell(statistics.figures(rows, answered)["a_grade_predicted"])
+    return f"| {framework} | {len(found)} | {' | '.join(cells)} | {predicted} |"
+
+
+def _errors(found: Sequence[Comparison]) -> list[str]:
+    sizes = (median_error(found), error_at(found, 0.9), error_at(found, 1))
+    return [f"{bias(found):+.1%}", *(f"{size:.1%}" for size in sizes)]
 
 
 def _allocator_table(rows: Sequence[Row]) -> str:

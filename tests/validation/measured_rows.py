@@ -42,7 +42,7 @@ def arguments(row: Row) -> dict[str, Any]:
         NotGivenError: with the missing fact.
     """
     method = _method(row)
-    framework = _framework(row)
+    framework = framework_of(row)
     modules = "megatron" if is_megatron_deepspeed(row) else framework
     given = {
         **model_argument(row, modules),
@@ -142,7 +142,8 @@ def _adapter_dtype(row: Row, lora: Mapping[str, Any]) -> str:
     return "fp32"  # PEFT's default under autocast
 
 
-def _framework(row: Row) -> str:
+def framework_of(row: Row) -> str:
+    """The framework whose arguments a row is given."""
     named, sharding, several = text(row, "framework"), text(row, "sharding"), (row.get("gpus") or 1) > 1
     zero = "zero" in sharding and "use-dist" not in sharding
     signs = (
