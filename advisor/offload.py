@@ -13,7 +13,6 @@ from advisor.phases import HOST, NVME
 from advisor.placement import Place
 from advisor.types.columns import OFFLOAD_TARGETS
 
-
 #: Slots that Megatron's fine-grained offload has no module for: what a dense feed-forward, a router, shared experts and
 #: norms keep, and the experts' products (offload_modules).
 WITHOUT_MODULE = (
