@@ -7,6 +7,7 @@ counted in GB (10^9 bytes). Inside TrainFit there are only bytes, bytes per seco
 from __future__ import annotations
 
 import re
+from fractions import Fraction
 from typing import Final
 
 KIB: Final = 1024
@@ -18,8 +19,12 @@ TERA: Final = 10**12
 MILLION: Final = 10**6
 BILLION: Final = 10**9
 
-_COUNT_SUFFIX: Final = {"k": 1024, "m": 1024**2}
-_COUNT: Final = re.compile(r"(\d+(?:\.\d+)?)\s*([km])", re.IGNORECASE)
+MINUTE: Final = 60
+HOUR: Final = 3_600
+DAY: Final = 86_400
+
+_COUNT_SUFFIX: Final = {"k": KIB, "m": MIB, "b": BILLION, "t": TERA}
+_COUNT: Final = re.compile(r"(\d+(?:\.\d+)?)\s*([kmbt])", re.IGNORECASE)
 
 
 def gib(number: float) -> int:
@@ -59,17 +64,23 @@ def format_seconds(seconds: float) -> str:
     """A duration as text in the unit a person would use."""
     if seconds < 1:
         return f"{seconds * 1000:,.0f} ms"
-    if seconds < 120:  # noqa: PLR2004 - two minutes read better as seconds
+    if seconds < 2 * MINUTE:
         return f"{seconds:,.1f} s"
-    if seconds < 172_800:  # noqa: PLR2004 - two days read better as hours
-        return f"{seconds / 3600:,.1f} h"
-    return f"{seconds / 86_400:,.1f} days"
+    if seconds < 2 * HOUR:
+        return f"{seconds / MINUTE:,.1f} min"
+    if seconds < 2 * DAY:
+        return f"{seconds / HOUR:,.1f} h"
+    return f"{seconds / DAY:,.1f} days"
 
 
 def parse_token_count(text: str) -> int | None:
-    """A count written as ``"8k"``, ``"128K"`` or ``"1M"`` (multiples of 1,024); None when it is not one."""
+    """A count written short; None when it is not one.
+
+    ``"8k"``, ``"128K"`` and ``"1M"`` are multiples of 1,024, as lengths are; ``"1B"`` and ``"15T"`` of 10^9 and
+    10^12, as tokens of a training are.
+    """
     match = _COUNT.fullmatch(text.strip())
     if match is None:
         return None
-    number = float(match[1]) * _COUNT_SUFFIX[match[2].lower()]
-    return int(number) if number.is_integer() else None
+    number = Fraction(match[1]) * _COUNT_SUFFIX[match[2].lower()]
+    return int(number) if number.denominator == 1 else None

@@ -136,6 +136,11 @@ def test_counts_may_be_written_short(text, count):
     assert read_request(CaseArguments, {"sequence_length": text}).sequence_length == count
 
 
+@pytest.mark.parametrize(("text", "count"), [("1B", 10**9), ("2T", 2 * 10**12), ("14.8t", 14_800 * 10**9)])
+def test_tokens_may_be_written_as_billions(text, count):
+    assert read_request(CaseArguments, {"train_tokens": text}).train_tokens == count
+
+
 @pytest.mark.parametrize(
     ("schema", "words"),
     [

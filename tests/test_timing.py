@@ -18,11 +18,13 @@ from advisor.timing.terms import STAGE_WORK, TERMS, TOKEN_WORK
 from advisor.types.arguments import ContextKind, Schedule
 from advisor.types.case import Layout
 from advisor.types.columns import OFFLOAD_TARGETS
+from advisor.units import format_seconds
 from tests.cases import KINDS, case
 from tests.test_formula import evaluate
 from tests.test_terms import Dimension, _columns_of
 from tests.validation import step_time, step_time_fit, step_time_rows
 from tests.validation.facts import OWN_FOLDER, BadCallError
+from tools import find_tool
 
 SEVENTY = KINDS["70b megatron"]
 
@@ -345,12 +347,43 @@ def test_efficiencies_are_shares_or_small_times():
     assert all(0 < value <= 1 for name, value in efficiencies().items() if name != "n_0")
 
 
-def test_days_and_cost_follow_from_tokens_and_price():
-    one = case(**SEVENTY)
-    training = one.training.model_copy(update={"train_tokens": 10**12, "price_per_gpu_hour": 2.0})
-    time = timing.time_answer(one.model_copy(update={"training": training}))
-    assert time.days == pytest.approx(10**12 / time.tokens_per_s / 86_400)
-    assert time.cost == pytest.approx(time.days * 24 * 32 * 2)
+WHOLE = {"train_tokens": "1T", "price_per_gpu_hour": 2}
+
+
+@pytest.mark.parametrize(("tool", "part"), [("estimate_memory", "time"), ("recommend_setup", "estimate")])
+def test_days_and_cost_follow_from_tokens_and_price(tool, part):
+    reply = find_tool(tool).reply({"model": "llama-3-8b", "hardware": "1x8 H100", **WHOLE}, allow_paths=False)
+    answer = reply.as_data()[part]
+    time = answer.get("time", answer)
+    assert time["days"] == pytest.approx(10**12 / time["tokens_per_s"] / 86_400)
+    assert time["gpu_hours"] == pytest.approx(time["days"] * 24 * 8)
+    assert time["cost"] == pytest.approx(time["gpu_hours"] * 2)
+    assert f"All tokens: {time['days']:.1f} days, {time['gpu_hours']:,.1f} GPU hours, cost" in reply.text
+
+
+def test_a_sweep_tells_the_cost_of_the_whole_training():
+    job = {"model": "llama-3-8b", "hardware": "1x8 H100", **WHOLE}
+    answer = find_tool("explore").reply(
+        {"case": job, "vary": {"micro_batch": [1, 2]}, "sort": "cost"}, allow_paths=True
+    )
+    costs = [row[answer.columns.index("cost")] for row in answer.rows]
+    alone = find_tool("estimate_memory").reply(job, allow_paths=True).answer.time
+    assert costs == sorted(costs)
+    assert pytest.approx(alone.cost) in costs
+
+
+def test_the_price_is_asked_about_where_nobody_says_how_long_the_training_is():
+    job = {"model": "llama-3-8b", "hardware": "1x8 H100", "price_per_gpu_hour": 2}
+    said = find_tool("estimate_memory").reply(job, allow_paths=True).text
+    assert "price_per_gpu_hour counts only with train_tokens" in said
+
+
+@pytest.mark.parametrize(
+    ("seconds", "words"),
+    [(0.5, "500 ms"), (119, "119.0 s"), (120, "2.0 min"), (7199, "120.0 min"), (7200, "2.0 h"), (172_800, "2.0 days")],
+)
+def test_a_duration_is_said_in_the_unit_of_a_person(seconds, words):
+    assert format_seconds(seconds) == words
 
 
 def test_nothing_is_said_of_days_without_tokens():

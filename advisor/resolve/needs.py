@@ -103,6 +103,8 @@ def idle_arguments(
         )
     if arguments.compile and training.framework != "torchtitan":
         yield "compile changes nothing: what a compiler saves is counted for torchtitan's loss only"
+    if arguments.price_per_gpu_hour and not arguments.train_tokens:
+        yield "price_per_gpu_hour counts only with train_tokens: give train_tokens for days and cost"
     if layout.offload_fraction < 1 and layout.offload_optimizer == "none":
         yield "offload_fraction counts only where the optimizer is offloaded: give offload_optimizer"
 

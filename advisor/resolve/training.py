@@ -68,8 +68,8 @@ def read_training(
         tokens_per_image=0,
         moe_imbalance=_moe_imbalance(ledger, layout),
         moe_capacity_factor=arguments.moe_capacity_factor or 0,
-        train_tokens=0,
-        price_per_gpu_hour=0,
+        train_tokens=arguments.train_tokens or 0,
+        price_per_gpu_hour=arguments.price_per_gpu_hour or 0,
         measured_peak_gib=arguments.measured_peak_gib or 0,
     )
 

@@ -18,7 +18,7 @@ from advisor.judge import judge
 from advisor.resolve import resolve
 from advisor.search.choose import limit_bytes
 from advisor.sweep.axes import Axes
-from advisor.timing import step_seconds
+from advisor.timing import step_seconds, whole_training
 from advisor.types.arguments import CaseArguments
 from advisor.types.case import Case, Layout
 from advisor.types.columns import OFFLOAD_TARGETS, RECOMPUTE_POLICIES, Columns
@@ -38,6 +38,8 @@ RESULTS = (
 )  # fmt: skip
 #: Rows judged at once: more would wait long for an end of the time, and hold much memory.
 MOST_TOGETHER = 16_384
+#: Results of a case that says how many tokens to train on, and what a GPU hour costs.
+OF_THE_WHOLE = ("days", "gpu_hours", "cost")
 NO_WHOLE_BATCH = "the global batch is no multiple of micro-batch times data parallel"
 
 Table = Mapping[str, Any]
@@ -49,7 +51,7 @@ class Swept:
 
     Attributes:
         codes: for each varied argument the place of each row's value among the argument's values.
-        results: a numpy column for each of ``RESULTS``.
+        results: a numpy column for each of ``RESULTS``, and for what is known of ``OF_THE_WHOLE``.
         refused: how often each reason refused a combination.
         complete: False when time ran out.
     """
@@ -90,7 +92,10 @@ def sweep(arguments: CaseArguments, axes: Axes, *, seconds: float, allow_paths: 
     parts = list(_judged(_in_time(_combinations(arguments, axes, log, allow_paths), seconds, log), log))
     if not parts and log.first_error:
         raise log.first_error
-    return Swept(_joined(parts, axes), _joined(parts, RESULTS), log.refused, log.complete, tuple(log.warnings))
+    known = [name for name in OF_THE_WHOLE if parts and all(name in part for part in parts)]
+    return Swept(
+        _joined(parts, axes), _joined(parts, (*RESULTS, *known)), log.refused, log.complete, tuple(log.warnings)
+    )
 
 
 def _joined(parts: list[Table], names: Iterable[str]) -> Table:
@@ -219,6 +224,7 @@ def _results(case: Case, columns: Columns) -> Table:
     excess = certainty.BANDS[certainty.evidence(case)][1]
     seconds = step_seconds(case, columns)
     sequences = columns.micro_batch * columns.gradient_accumulation * columns.data_parallel
+    tokens_per_s = sequences * case.training.sequence_length / seconds
     least = np.round(judged.peak_bytes * (1 + case.training.fragmentation))
     grade = (reserved * (1 + excess) > limit) * 1 + (reserved > limit) * 1 + (least > usable) * 1
     return {
@@ -229,5 +235,6 @@ def _results(case: Case, columns: Columns) -> Table:
         "verdict": VERDICTS[grade],
         "fits": reserved <= limit,
         "step_time_s": seconds,
-        "tokens_per_s": sequences * case.training.sequence_length / seconds,
+        "tokens_per_s": tokens_per_s,
+        **(whole_training(case.training, case.layout.world, tokens_per_s) if case.training.train_tokens else {}),
     }

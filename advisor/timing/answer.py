@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from advisor.columnwise import Number
 from advisor.placement import Place
 from advisor.timing.step import StepTime, step_time
 from advisor.types.answers import Time, TimePart
-from advisor.types.case import Case
-
-HOUR, DAY = 3_600, 86_400  # seconds
+from advisor.types.case import Case, Training
+from advisor.units import DAY, HOUR
 
 MFU_CONVENTION = (
     "model FLOP without recompute, attention scores as far as the mask lets them be seen, over the datasheet's dense "
@@ -33,7 +33,7 @@ def time_answer(case: Case, places: Mapping[int, Place] | None = None) -> Time:
         mfu_whole_attention=step.mfu_whole_attention,
         mfu_6n=step.mfu_6n,
         parts=_parts(step) if case.policy.detail == "full" else (),
-        **_whole_training(step),
+        **(whole_training(case.training, case.layout.world, step.tokens_per_s) if case.training.train_tokens else {}),
     )
 
 
@@ -51,12 +51,15 @@ def _parts(step: StepTime) -> tuple[TimePart, ...]:
     )
 
 
-def _whole_training(step: StepTime) -> dict[str, float]:
-    """Days, GPU hours and cost; empty where the case does not say how many tokens to train on."""
-    training = step.case.training
-    if not training.train_tokens:
-        return {}
-    seconds = training.train_tokens / step.tokens_per_s
-    hours = seconds / HOUR * step.case.layout.world
+def whole_training(training: Training, gpus: int, tokens_per_s: Number) -> dict[str, Number]:
+    """Days and GPU hours of all tokens to train on, and their cost where the case says what a GPU hour costs.
+
+    Args:
+        training: how many tokens, and the price.
+        gpus: of the layout.
+        tokens_per_s: its speed, or a column of speeds.
+    """
+    seconds = training.train_tokens / tokens_per_s
+    hours = seconds / HOUR * gpus
     found = {"days": seconds / DAY, "gpu_hours": hours}
     return found | ({"cost": hours * training.price_per_gpu_hour} if training.price_per_gpu_hour else {})

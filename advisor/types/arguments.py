@@ -116,7 +116,9 @@ class CaseArguments(Value):
     tokens_per_image: Count | None = None
     moe_imbalance: float | None = Field(default=None, ge=1, le=64, description="busiest rank over the mean; 1.2")
     moe_capacity_factor: float | None = Field(default=None, gt=0, le=64, description="absent: dropless")
-    train_tokens: LargeCount | None = Field(default=None, description="tokens to train on, for days and cost")
+    train_tokens: LargeCount | None = Field(
+        default=None, description="tokens to train on, also '15T': for days and cost"
+    )
     price_per_gpu_hour: float | None = Field(default=None, ge=0, le=10_000)
     weight_loading: WeightLoading | None = Field(default=None, description="who loads weights on the host")
     checkpoint_saving: CheckpointSaving | None = Field(default=None, description="what of a checkpoint the host holds")

@@ -155,7 +155,7 @@ class Training(Value):
     tokens_per_image: CountOrZero
     moe_imbalance: float
     moe_capacity_factor: float = Field(description="0: dropless")
-    train_tokens: CountOrZero
+    train_tokens: LargeCount = Field(description="0: nobody asks how long it all takes")
     price_per_gpu_hour: float
     measured_peak_gib: float
 

@@ -12,7 +12,7 @@ from advisor.words.tables import gib, memory_rows, table
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from advisor.types import Host, HostInstant, MemoryAnswer
+    from advisor.types import Host, HostInstant, MemoryAnswer, Time
 
 MOST_TERMS: Final = 8
 MOST_STAGES: Final = 4
@@ -123,7 +123,12 @@ def time_lines(answer: MemoryAnswer) -> list[str]:
     if time.step_time_s is None or time.tokens_per_s is None:
         return [time.note] if time.note else []
     mfu = f", MFU {time.mfu:.0%}" if time.mfu is not None else ""
-    days = f", {time.days:,.1f} days" if time.days is not None else ""
-    cost = f", cost {time.cost:,.0f}" if time.cost is not None else ""
     step = units.format_seconds(time.step_time_s)
-    return [f"Time: {step} a step, {time.tokens_per_s:,.0f} tokens/s{mfu}{days}{cost}."]
+    return [f"Time: {step} a step, {time.tokens_per_s:,.0f} tokens/s{mfu}.", *_whole_training(time)]
+
+
+def _whole_training(time: Time) -> list[str]:
+    if time.days is None:
+        return []
+    cost = f", cost {time.cost:,.2f}" if time.cost is not None else ""
+    return [f"All tokens: {units.format_seconds(time.days * units.DAY)}, {time.gpu_hours:,.1f} GPU hours{cost}."]
