@@ -83,6 +83,28 @@ def test_csv_holds_the_same_rows():
     assert text.rows == ()
 
 
+LISTS = {
+    "stage_layers": ({"framework": "megatron"}, [[16, 16], [15, 17]], ["16,16", "15,17"]),
+    "recompute_modules": ({}, [["mlp"], ["mlp", "core_attn"], None], ["mlp", "mlp,core_attn", None]),
+    "lora_targets": ({"method": "lora"}, ["attention", ["q_proj", "v_proj"]], ["attention", "q_proj,v_proj"]),
+    "lora_modules_to_save": ({"method": "lora"}, [["embed_tokens"], ["lm_head"]], ["embed_tokens", "lm_head"]),
+}
+
+
+@pytest.mark.parametrize("name", LISTS)
+def test_lists_vary_and_are_written_as_text(name):
+    more, values, written = LISTS[name]
+    case = {"model": "llama-3-8b", "hardware": "1x8 H100-80GB", **more}
+    answer = advisor.explore(case=case, vary={name: values, "micro_batch": "1..64 *2"})
+    assert {row[0] for row in answer.rows} == set(written)
+    chosen = advisor.explore(case=case, vary={name: values}, where=f"{name} == {written[0]!r}", format="csv")
+    first = "" if "," not in written[0] else '"'
+    assert chosen.csv.splitlines()[1].startswith(f"{first}{written[0]}{first},")
+    same = advisor.estimate_memory(**case, **{name: written[0]}).peak_bytes
+    assert f",{same}," in chosen.csv
+    assert all("(" not in text for text in answer.turning_points)
+
+
 def test_a_budget_ends_a_sweep_and_says_so():
     answer = advisor.explore(case=DENSE, vary={"sequence_length": "1024..65536 1024"}, budget_s=1e-6)
     assert not answer.complete

@@ -363,9 +363,8 @@ def test_days_and_cost_follow_from_tokens_and_price(tool, part):
 
 def test_a_sweep_tells_the_cost_of_the_whole_training():
     job = {"model": "llama-3-8b", "hardware": "1x8 H100", **WHOLE}
-    answer = find_tool("explore").reply(
-        {"case": job, "vary": {"micro_batch": [1, 2]}, "sort": "cost"}, allow_paths=True
-    )
+    sweep = {"case": job, "vary": {"micro_batch": [1, 2]}, "sort": "cost"}
+    answer = find_tool("explore").reply(sweep, allow_paths=True).answer
     costs = [row[answer.columns.index("cost")] for row in answer.rows]
     alone = find_tool("estimate_memory").reply(job, allow_paths=True).answer.time
     assert costs == sorted(costs)

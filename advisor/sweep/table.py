@@ -21,11 +21,11 @@ Row = tuple[Any, ...]
 
 
 def table_of(swept: Swept, axes: Axes) -> Table:
-    """Arguments in the order they were given, then the results; a numpy column each."""
+    """Arguments in the order they were given, then the results; a numpy column each. A list is written as text."""
     columns: dict[str, Any] = {}
     for name, values in axes.items():
         among = np.empty(len(values), dtype=object)
-        among[:] = values
+        among[:] = [_written(value) for value in values]
         columns[name] = among[swept.codes[name]]
     return columns | dict(swept.results)
 
@@ -147,8 +147,13 @@ def _named(key: int, others: Sequence[str], axes: Axes) -> str:
     said: list[str] = []
     for other in reversed(others):
         key, place = divmod(key, len(axes[other]))
-        said.insert(0, f"{other}={axes[other][place]}")
+        said.insert(0, f"{other}={_written(axes[other][place])}")
     return " with " + ", ".join(said) if said else ""
+
+
+def _written(value: Any) -> Any:
+    """A list as a command line writes it, so that the cell can be sent back; anything else as it is."""
+    return ",".join(map(str, value)) if isinstance(value, tuple) else value
 
 
 def _is_rising(values: Sequence[Any]) -> bool:
