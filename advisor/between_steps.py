@@ -13,7 +13,7 @@ from advisor.lines import Line
 
 LOAD, EVALUATE, SAVE = "load", "evaluate", "save"
 
-_WEIGHTS = ("weights.dense", "weights.experts", "adapters.weights", "overhead.workspace")
+_WEIGHTS = ("weights.dense", "weights.experts", "weights.scales", "adapters.weights", "overhead.workspace")
 _FORWARD_ONLY = ("loss.kept", "loss.forward", "loss.softcap", "head.norm", "head.input", "weights.cast_layer")
 _GATHERED = ("gather.outer", "gather.layer")
 

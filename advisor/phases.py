@@ -42,6 +42,7 @@ FEED_FORWARD_SLOTS = (
 )  # fmt: skip
 RESIDENT_SLOTS = (
     "optimizer.dense", "optimizer.experts", "adapters.weights", "adapters.optimizer", "overhead.workspace",
+    "weights.scales",
 )  # fmt: skip
 #: Gradients after they are reduced, one slot a part of the model.
 GRADIENT_SHARDS = (

@@ -12,10 +12,22 @@ def host_optimizer(G_t, G_r, G_h, G_b, G_e, P_a, tp, ep, etp, w_m, w_o, g_o, z_o
     )  # fmt: skip
 
 
-@term("host.parameters", source="zero-infinity-2021 §5")
+@term("host.parameters", source="zero-infinity-2021 §5", base="plain")
 def host_parameters(P_t, P_r, P_e, tp, ep, etp, w_w, z_w, y_w):
     """Weights that are fetched when they are needed."""
     return (P_t / tp + P_r) * w_w / z_w + P_e / (ep * etp) * w_w / y_w
+
+
+@term("host.parameters", source="qlora-2023 §3", base="quantized", expert_base="quantized")
+def host_parameters_quantized(P_t, P_l, P_r, P_e, tp, ep, etp, w_b, w_w, z_b, z_w):
+    """Quantised matrices that are fetched as they are, and the unquantised rest."""
+    return (P_l / tp + P_e / (ep * etp)) * w_b / z_b + ((P_t - P_l) / tp + P_r) * w_w / z_w
+
+
+@term("host.parameters", source="qlora-2023 §3", base="quantized", expert_base="plain")
+def host_parameters_quantized_dense(P_t, P_l, P_r, P_e, tp, ep, etp, w_b, w_w, z_b, z_w, y_w):
+    """Quantised matrices outside the experts, and the unquantised rest."""
+    return P_l / tp * w_b / z_b + ((P_t - P_l) / tp + P_r) * w_w / z_w + P_e / (ep * etp) * w_w / y_w
 
 
 # --- what DeepSpeed keeps in CPU memory beside them -------------------------------------------------------------------
@@ -132,7 +144,7 @@ def saving_whole(K_s, w_K, K_m, w_m, K_o, w_o):
 
 
 TERMS = (
-    host_optimizer, host_parameters,
+    host_optimizer, host_parameters, host_parameters_quantized, host_parameters_quantized_dense,
     host_gradients, host_step_buffers, host_step_buffers_adapters, host_state_buffers, host_weight_buffers,
     loading_by_tensor, loading_one_rank, loading_every_rank, loading_every_rank_fp32,
     saving_by_tensor, saving_by_group, saving_staged, saving_weights, saving_in_turn, saving_whole,

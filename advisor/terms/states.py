@@ -12,15 +12,27 @@ def weights_dense(P_t, P_l, P_r, tp, w_f, w_w, z_w):
 
 
 @term("weights.dense", source="qlora-2023 §3", base="quantized")
-def weights_dense_quantized(P_t, P_l, P_r, tp, w_b, w_j, w_w, z_b, z_w):
-    """Quantised layer matrices; their block scales, which no rank divides; what lies outside stays unquantised."""
-    return P_l / tp * (w_b / z_b + w_j) + ((P_t - P_l) / tp + P_r) * w_w / z_w
+def weights_dense_quantized(P_t, P_l, P_r, tp, w_b, w_w, z_b, z_w):
+    """Quantised layer matrices; what lies outside stays unquantised."""
+    return P_l / tp * w_b / z_b + ((P_t - P_l) / tp + P_r) * w_w / z_w
 
 
 @term("weights.experts", source="qlora-2023 §3", expert_base="quantized")
-def weights_experts_quantized(P_e, ep, etp, w_b, w_j, z_b):
-    """Quantised expert matrices and their block scales."""
-    return P_e / (ep * etp) * (w_b / z_b + w_j)
+def weights_experts_quantized(P_e, ep, etp, w_b, z_b):
+    """Quantised expert matrices."""
+    return P_e / (ep * etp) * w_b / z_b
+
+
+@term("weights.scales", source="bitsandbytes-code QuantState", base="quantized", expert_base="quantized")
+def weights_scales(P_l, P_e, tp, ep, etp, w_j):
+    """Block scales of quantised matrices: beside the weights, so no rank divides them and no offload moves them."""
+    return (P_l / tp + P_e / (ep * etp)) * w_j
+
+
+@term("weights.scales", source="bitsandbytes-code QuantState", base="quantized", expert_base="plain")
+def weights_scales_dense(P_l, tp, w_j):
+    """Block scales of quantised matrices outside the experts, which stay unquantised."""
+    return P_l / tp * w_j
 
 
 @term("weights.experts", source="zero-2020 §5", expert_base="plain")
@@ -153,15 +165,17 @@ def adapters_gradients(P_a, w_a, z_g):
 
 
 @term("adapters.optimizer", source="lora-2021 §4", adapters="on")
-def adapters_optimizer(P_a, w_q, z_o):
-    """Optimizer states of the adapters."""
-    return P_a * w_q / z_o
+def adapters_optimizer(P_a, w_q, z_o, phi):
+    """Optimizer states of the adapters, as far as they are not offloaded."""
+    return P_a * w_q / z_o * phi
 
 
 TERMS = (
     weights_dense,
     weights_dense_quantized,
     weights_experts_quantized,
+    weights_scales,
+    weights_scales_dense,
     weights_experts,
     weights_cast_copies,
     weights_cast_head,

@@ -103,6 +103,12 @@ def gather_kept(P_t, P_r, P_e, N_r, tp, ep, etp, w_n):
     return (P_t / tp + P_r + P_e / (ep * etp) - N_r) * w_n
 
 
+@term("gather.left", source="pytorch-fsdp2 FSDPParamGroup", gather="units")
+def gather_left(P_t, P_r, P_e, N_r, N_u, tp, ep, etp, w_n):
+    """Of those, the ones left when the last layer's gradients are reduced: its own weights are freed by then."""
+    return (P_t / tp + P_r + P_e / (ep * etp) - N_r - N_u) * w_n
+
+
 @term("gather.gradient", source="pytorch-code FullyShardedDataParallel", gather="units", reduction="in_place")
 def gather_gradient_flat(N_g, w_c):
     """One layer's whole gradient, flat: it is reduced from where it lies."""
@@ -179,6 +185,7 @@ TERMS = (
     gather_outer,
     gather_layer,
     gather_kept,
+    gather_left,
     gather_gradient_flat,
     gather_gradient_flat_half,
     gather_gradient,
