@@ -19,6 +19,13 @@ def _release(text: str, library: str) -> tuple[int, int] | None:
     return (int(match[1]), int(match[2])) if match else None
 
 
+def tells(version: str) -> bool:
+    """Whether a text names anything that this module reads."""
+    text = version.lower()
+    libraries = any(release(text, library) for library in ("torch", "transformers"))
+    return libraries or "kempnerforge" in text or re.search(r"\b20\d\d-\d\d", text) is not None
+
+
 def logits_path(case: Case) -> str:
     """Which copies of the logits exist between the head and the loss.
 

@@ -159,7 +159,7 @@ def _no_text(name: object) -> str:
 
 
 def _tidied(model: type[BaseModel], arguments: Mapping[Any, Any], pointer: str) -> dict[str, Any]:
-    """Names with underscores, nulls and empty lists dropped, unknown names refused; a nested case alike."""
+    """Names with underscores, what says nothing dropped, unknown names refused; a nested case alike."""
     tidied: dict[str, Any] = {}
     for given, value in arguments.items():
         written = str(given).replace("-", "_")
@@ -168,13 +168,18 @@ def _tidied(model: type[BaseModel], arguments: Mapping[Any, Any], pointer: str) 
             raise unknown_argument(str(given), model.model_fields, pointer=f"{pointer}/{_escaped(str(given)[:80])}")
         if name in tidied:
             raise AdvisorError("invalid_value", f"{name}: given twice", pointer=f"{pointer}/{name}")
-        if value is None or (value in ([], ()) and field_schema(model, (name,)).get("type") == "array"):
+        if value is None or (_is_empty(value) and field_schema(model, (name,)).get("type") == "array"):
             continue
         _refuse_boolean_as_number(model, name, value, pointer)
         nested = _nested_model(model, name)
         inside = nested is not None and isinstance(value, Mapping)
         tidied[name] = _tidied(nested, value, f"{pointer}/{name}") if nested and inside else value
     return tidied
+
+
+def _is_empty(value: Any) -> bool:
+    """A list without items, also as text: what a command line sends for one."""
+    return value in ([], ()) or (isinstance(value, str) and not value.strip(", "))
 
 
 def _refuse_boolean_as_number(model: type[BaseModel], name: str, value: Any, pointer: str) -> None:

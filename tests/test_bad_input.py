@@ -97,6 +97,11 @@ def test_a_case_inside_another_request_is_read_like_a_case():
         read_request(ModelArguments, {"case": {"micro_batc": 1}})
 
 
+@pytest.mark.parametrize("text", ["", " ", ","])
+def test_an_empty_list_may_be_text(text):
+    assert read_request(CaseArguments, {"stage_layers": text, "lora_targets": text}) == CaseArguments()
+
+
 def test_null_and_an_empty_list_are_the_same_as_absent_and_hyphens_as_underscores():
     arguments = {"micro-batch": 4, "method": None, "stage_layers": [], "recompute_modules": ()}
     assert read_request(CaseArguments, arguments) == CaseArguments(micro_batch=4)
@@ -239,6 +244,17 @@ IDLE = [
     (DENSE, {"moe_capacity_factor": 2}, "moe_capacity_factor changes nothing"),
     (DENSE, {"expert_tensor_parallel": 2}, "expert_tensor_parallel changes nothing"),
     (DENSE, {"compile": True}, "compile changes nothing"),
+    (DENSE, {"framework_version": "wow 3"}, "framework_version='wow 3' changes nothing"),
+    (DENSE, {"pipeline_schedule": "zb_v"}, "pipeline_schedule counts only with pipeline_parallel"),
+    (DENSE, {"context_parallel_kind": "all_gather"}, "context_parallel_kind counts only with context_parallel"),
+    (DENSE | {"framework": "ddp"}, {"data_parallel_shard": 8}, "data_parallel_shard divides nothing with ddp"),
+    (CUT, {"reshard_after_forward": False}, "reshard_after_forward counts only where ranks share the weights"),
+    (
+        DENSE,
+        {"profile": "article-m3", "weight_loading": "one_rank"},
+        "changes nothing under profile=article-m3: w",
+    ),
+    (DENSE, {"profile": "article-m3", "checkpoint_saving": "whole"}, "changes nothing under profile=article-m3: c"),
     (DENSE, {"offload_fraction": 0.5}, "offload_fraction counts only where the optimizer is offloaded"),
     (DENSE, {"recompute_modules": ["mlp", "moe"]}, "recompute_modules: moe changes nothing, llama-3-8b has no such"),
     (CUT, {"recompute_modules": ["layernorm"]}, "recompute_modules: layernorm changes nothing, megatron has the norms"),
@@ -317,6 +333,38 @@ def test_no_argument_is_ignored_in_silence(base, name):
         return
     said = [each["argument"] for each in answer["assumptions"] if each["origin"] == "given"]
     assert name in said or answer["symbols"] != answered(base)["symbols"]
+
+
+#: Arguments that only a search reads: tests/test_recommend.py has them change what is chosen.
+OF_A_SEARCH = {"objective", "law"}
+#: Arguments that count beside another one, which the bases lack.
+BESIDE = {
+    "nvme_gib": {"framework": "deepspeed", "zero_stage": 3, "offload_optimizer": "nvme"},
+    "price_per_gpu_hour": {"train_tokens": 10**9},
+    "framework_version": {"framework": "torchtitan", "compile": True},
+    "gradient_sync": {"gradient_accumulation": 4},
+    "headroom": {"gpu_memory_gib": 60},
+}
+
+
+def told(arguments):
+    """All that an answer says of a job, but for what it only repeats; or the refusal."""
+    kind, answer = by_python("estimate_memory", arguments)
+    repeated = ("assumptions", "layout", "next_calls", "questions", "versions")
+    return answer if kind == "error" else {name: part for name, part in answer.items() if name not in repeated}
+
+
+@pytest.mark.parametrize("name", sorted(set(OTHER) - OF_A_SEARCH))
+def test_every_argument_is_read(name):
+    """To stand among the given ones is not enough: somewhere it changes what is said."""
+    bases = [{**base, **BESIDE.get(name, {})} for base in (DENSE, CUT, ADAPTED, ROUTED)]
+    assert any(told({**base, name: OTHER[name]}) != told(base) for base in bases)
+
+
+@pytest.mark.parametrize("idle", [{"expert_tensor_parallel": 2}, {"pipeline_schedule": "zb_h1"}, {"stage_layers": ""}])
+def test_an_argument_that_changes_nothing_infers_no_framework(idle):
+    job = {"model": "llama-3-8b", "hardware": "1x8 H100-80GB"}
+    assert answered(job | idle)["framework"] == answered(job)["framework"] == "fsdp2"
 
 
 def test_zero_2_keeps_weights_between_forward_and_backward_unless_told_otherwise():

@@ -44,7 +44,7 @@ def resolve(arguments: CaseArguments, *, allow_paths: bool) -> Case:
         allow_paths=allow_paths,
     )
     cluster = read_cluster(ledger)
-    facts = read_framework(ledger, cluster)
+    facts = read_framework(ledger, model, cluster)
     layout = read_layout(ledger, model, cluster, facts)
     training = read_training(ledger, model, cluster, facts, layout)
     layout = with_accumulation(ledger, layout, training)

@@ -7,6 +7,7 @@ from typing import Any
 
 from advisor.errors import AdvisorError
 from advisor.methods import ADAPTER_METHODS
+from advisor.releases import tells
 from advisor.types.architecture import ModelArchitecture
 from advisor.types.arguments import CaseArguments
 from advisor.types.case import TILED, Layout, Training
@@ -101,12 +102,31 @@ def idle_arguments(
             f"recompute_modules: layernorm changes nothing, {training.framework} has the norms of {model.name} inside "
             "its linear layers"
         )
+    yield from _idle_in_layout(arguments, training, layout)
+    if arguments.framework_version and not tells(arguments.framework_version):
+        yield (
+            f"framework_version={arguments.framework_version!r} changes nothing: releases of torch and transformers "
+            "are told apart, as in 'torch 2.4.1, transformers 4.45.2'"
+        )
     if arguments.compile and training.framework != "torchtitan":
         yield "compile changes nothing: what a compiler saves is counted for torchtitan's loss only"
     if arguments.price_per_gpu_hour and not arguments.train_tokens:
         yield "price_per_gpu_hour counts only with train_tokens: give train_tokens for days and cost"
     if layout.offload_fraction < 1 and layout.offload_optimizer == "none":
         yield "offload_fraction counts only where the optimizer is offloaded: give offload_optimizer"
+
+
+def _idle_in_layout(arguments: CaseArguments, training: Training, layout: Layout) -> Iterator[str]:
+    if layout.pipeline_parallel == 1 and arguments.pipeline_schedule not in (None, "1f1b"):
+        yield "pipeline_schedule counts only with pipeline_parallel above 1"
+    own = "ulysses" if training.framework == "deepspeed" else "ring"
+    if layout.context_parallel == 1 and arguments.context_parallel_kind not in (None, own):
+        yield "context_parallel_kind counts only with context_parallel above 1"
+    if training.framework == "ddp" and (arguments.data_parallel_shard or 1) > 1:
+        yield "data_parallel_shard divides nothing with ddp: every rank holds all states"
+    divides = layout.zero_stage >= training.recipe.weights_divided_from
+    if arguments.reshard_after_forward is False and layout.zero_stage != 2 and not divides:  # noqa: PLR2004 - its own
+        yield "reshard_after_forward counts only where ranks share the weights, as with fsdp2 or zero_stage=3"
 
 
 def _has_norms_inside(model: ModelArchitecture, training: Training) -> bool:

@@ -31,7 +31,7 @@ _POLICIES = ("none", "every_k", "sqrt", "full")
 _SILENT = (
     "sequence_parallel", "implementation", "loss", "keep_logits", "compile", "lora_targets", "lora_dropout",
     "lora_dtype", "moe_imbalance", "moe_capacity_factor", "gradient_sync", "reshard_after_forward",
-    "distribute_checkpoints", "expert_tensor_parallel",
+    "distribute_checkpoints", "expert_tensor_parallel", "weight_loading", "checkpoint_saving", "framework_version",
 )  # fmt: skip
 
 
