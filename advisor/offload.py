@@ -13,12 +13,17 @@ from advisor.phases import HOST, NVME
 from advisor.placement import Place
 from advisor.types.columns import OFFLOAD_TARGETS
 
-#: Slots that Megatron's fine-grained offload has no module for: what a dense feed-forward, a router, shared experts and
-#: norms keep, and the experts' products (offload_modules).
-WITHOUT_MODULE = (
-    "norms.kept", "residual.masks", "ffn.input", "ffn.up", "ffn.activation", "ffn.adapters",
+#: Slots that Megatron's fine-grained offload has no module for (offload_modules): what a dense feed-forward, a router
+#: and shared experts keep, and the experts' products.
+_WITHOUT_MODULE = frozenset({
+    "residual.masks", "ffn.input", "ffn.up", "ffn.activation", "ffn.adapters",
     "moe.input", "moe.router", "moe.activation", "moe.combined", "moe.shared",
-)  # fmt: skip
+})  # fmt: skip
+
+
+def has_no_module(slot: str, *, norms_apart: bool) -> bool:
+    """Whether the slot stays on the GPU under it; what norms keep does unless they are modules of their own."""
+    return slot in _WITHOUT_MODULE or (slot == "norms.kept" and not norms_apart)
 
 
 def offloads(place: Place, what: str, target: str = "") -> Number:

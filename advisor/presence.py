@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from advisor.columnwise import Number, at_least, at_most, choose, nowhere, pick, rounded_up, whole_number
-from advisor.offload import WITHOUT_MODULE, host_presence, offloads
+from advisor.offload import has_no_module, host_presence, offloads
 from advisor.opposite import with_opposite
 from advisor.phases import (
     BACKWARD,
@@ -40,6 +40,7 @@ from advisor.recompute import (
     segment_layers,
     selects_operators,
     under_own_policy,
+    where_norms_are,
 )
 from advisor.types.case import Case
 
@@ -254,8 +255,9 @@ def layer_presence(place: Place, sums: tuple[int, ...]) -> Mapping[str, Presence
         }
 
     presence: dict[str, Presence] = {}
+    apart = where_norms_are(place.case) != "inside"
     for slot in LAYER_SLOTS:
-        kind = keeping_policies(place, slot), slot in FEED_FORWARD_SLOTS, slot in WITHOUT_MODULE
+        kind = keeping_policies(place, slot), slot in FEED_FORWARD_SLOTS, has_no_module(slot, norms_apart=apart)
         if kind not in variants:
             kept, freed, stays = kind
             variants[kind] = alive(under_own_policy(place, kept), freed, by_module if stays else held)
