@@ -215,9 +215,14 @@ CONTRADICTIONS = [
     (DENSE, {"global_batch": 64, "gradient_accumulation": 4}, "illegal_layout", "/global_batch", "contradicts"),
     (DENSE, {"data_parallel_replicate": 3}, "illegal_layout", "/data_parallel_shard", "must be 8"),
     (DENSE, {"tensor_parallel": 3}, "illegal_layout", "/tensor_parallel", "must be one of 1, 2, 4, 8"),
+    (CUT, {"virtual_stages": 3}, "illegal_layout", "/virtual_stages", "accepted: 1, 2, 4, 5, 10, 20 ["),
+    (CUT, {"pipeline_parallel": 8, "virtual_stages": 4}, "illegal_layout", "/pipeline_parallel", "5, 10, 20 ["),
+    (DENSE, {"offload_parameters": "nvme"}, "illegal_layout", "/framework", "accepted: deepspeed ["),
+    (DENSE | {"framework": "deepspeed"}, {"offload_parameters": "nvme", "zero_stage": 1}, "illegal_layout",
+     "/zero_stage", "accepted: 3 ["),
     (CUT, {"stage_layers": [40, 40]}, "illegal_layout", "/stage_layers", "4 numbers that add up to 80"),
     (CUT, {"stage_layers": [20, 20, 20, 21]}, "illegal_layout", "/stage_layers", "add up to 80"),
-]
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(
