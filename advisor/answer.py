@@ -25,9 +25,9 @@ from advisor.types.answers import (
     StageValue,
     SymbolValue,
     TermValue,
-    Verdict,
 )
 from advisor.types.case import Case, Layout
+from advisor.types.host import Verdict
 from advisor.units import format_bytes
 from advisor.versions import versions
 
@@ -85,13 +85,13 @@ def _computed(breakdown: Breakdown) -> MemoryAnswer:
         framework=case.training.framework,
         assumptions=(*said, *host_assumptions(breakdown, node)),
         warnings=(
+            *host_warnings(case, node),
             *case.warnings,
             *certainty.measured_warnings(breakdown),
             *_undivided_experts(binding),
-            *host_warnings(breakdown, node),
         ),
         questions=certainty.questions(case),
-        next_calls=_next_calls(case, fits=fits),
+        next_calls=_next_calls(case, fits=fits and node.verdict != "does_not_fit"),
         versions=versions(),
     )
 

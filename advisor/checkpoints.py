@@ -6,7 +6,7 @@ glossary, as in ``rates``: name, meaning, unit, how it is read from a place.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from advisor.catalog.frameworks import Ways, find_framework
@@ -21,14 +21,20 @@ FP32 = 4  # bytes
 LOADING, SAVING = "weight_loading", "checkpoint_saving"
 
 
-def way(case: Case, argument: str) -> str:
-    """How weights are loaded or checkpoints saved: as given, else the framework's way at the layout's ZeRO stage."""
+def ways(case: Case, argument: str) -> Mapping[int, str]:
+    """How weights are loaded or checkpoints saved, by the ZeRO stage from which it holds: as given, else the framework's."""
     given: str | None = getattr(case.training, argument)
     if given is not None:
-        return given
+        return {0: given}
     if argument == LOADING and case.training.quantization != "none":
-        return "by_tensor"  # a quantised weight is made on the GPU as soon as it is read
-    return _ways(case, argument).at(case.layout.zero_stage)
+        return {0: "by_tensor"}  # a quantised weight is made on the GPU as soon as it is read
+    return _ways(case, argument).by_stage
+
+
+def way(case: Case, argument: str) -> str:
+    """The way at the layout's ZeRO stage."""
+    by_stage = ways(case, argument)
+    return by_stage[max(stage for stage in by_stage if stage <= case.layout.zero_stage)]
 
 
 def is_sure(case: Case, argument: str) -> bool:
@@ -37,8 +43,8 @@ def is_sure(case: Case, argument: str) -> bool:
 
 
 def _ways(case: Case, argument: str) -> Ways:
-    ways: Ways = getattr(find_framework(case.training.framework), argument)
-    return ways
+    found: Ways = getattr(find_framework(case.training.framework), argument)
+    return found
 
 
 # --- the glossary's rows --------------------------------------------------------------------------------------------
@@ -46,8 +52,7 @@ def _ways(case: Case, argument: str) -> Ways:
 
 def _whole(place: Place) -> Place:
     """One rank that holds the whole model."""
-    split = place.layout.pipeline_parallel * place.layout.tensor_parallel > 1
-    return Place(place.case, Layout()) if split else place
+    return Place(place.case, Layout())
 
 
 def _saved_of_model(place: Place) -> Number:

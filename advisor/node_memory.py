@@ -1,68 +1,182 @@
-"""CPU memory and NVMe of a node: while weights load, in a step, while a checkpoint is saved; graded.
-
-Files that are mapped and not changed are pages that the system takes back, and do not count.
-"""
+"""CPU memory and NVMe of a node: while weights load, in a step, while a checkpoint is saved; graded, and what to do."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from functools import cache
-from typing import Literal
+from itertools import chain
 
 from advisor import phases
-from advisor.checkpoints import LOADING, SAVING, is_sure, way
-from advisor.choices import choices
+from advisor.checkpoints import is_sure, way
+from advisor.columnwise import Number, at_least, choose
 from advisor.estimate import Breakdown
 from advisor.layers import longest_stages
-from advisor.lines import Line, whole_bytes
+from advisor.lines import Line
+from advisor.node_instants import ARGUMENTS, LOAD, SAVE, Beside, lines_beside
 from advisor.placement import Place
-from advisor.symbols import Values
-from advisor.terms import select
-from advisor.types.answers import Host, HostInstant, Verdict
-from advisor.types.case import Assumption, Case
+from advisor.types.case import Assumption, Case, Cluster
+from advisor.types.host import Host, HostInstant, HostPart, Verdict
 from advisor.units import format_bytes
 
-Beside = Literal["load", "save"]
-LOAD: Beside = "load"
-SAVE: Beside = "save"
-#: What fills each instant beside the step, and the argument that says how it is done.
-SLOTS: Mapping[Beside, str] = {LOAD: "host.loading", SAVE: "host.saving"}
-ARGUMENTS: Mapping[str, str] = {LOAD: LOADING, SAVE: SAVING}
+#: Grades of what is known, from the best to the worst, and of what is not.
+GRADES: tuple[Verdict, ...] = ("comfortable", "fits", "tight", "does_not_fit", "needs_info")
+_NO_FIT, _UNKNOWN = GRADES.index("does_not_fit"), GRADES.index("needs_info")
+LEANEST = "by_tensor"
+_WHEN: Mapping[str, str] = {LOAD: "to load", "step": "in a step", SAVE: "to save"}
 
 
 def host(breakdown: Breakdown) -> Host:
     """What a node needs, instant by instant, and whether it has that."""
-    offloaded, nvme = breakdown.node_bytes(phases.HOST), breakdown.node_bytes(phases.NVME)
-    step = HostInstant(instant="step", bytes_per_node=offloaded, counts=True)
-    beside = {instant: _instant(breakdown, instant, line, offloaded) for instant, line in host_lines(breakdown)}
-    in_turn = (beside.get(LOAD), step, beside.get(SAVE))
-    instants = tuple(each for each in in_turn if each is not None)
+    case, nvme = breakdown.case, breakdown.node_bytes(phases.NVME)
+    step = HostInstant(
+        instant="step", bytes_per_node=breakdown.node_bytes(phases.HOST), counts=True, parts=_of_step(breakdown)
+    )
+    beside = {instant: _instant(case, instant, line, step) for instant, line in host_lines(breakdown)}
+    instants = tuple(each for each in (beside.get(LOAD), step, beside.get(SAVE)) if each is not None)
     binding = max((each for each in instants if each.counts), key=lambda each: each.bytes_per_node)
+    grade = host_grade(case, most=binding.bytes_per_node, offloaded=step.bytes_per_node, nvme=nvme)
     return Host(
-        cpu_bytes_per_node=offloaded,
+        cpu_bytes_per_node=step.bytes_per_node,
         nvme_bytes_per_node=nvme,
-        verdict=_verdict(breakdown.case, offloaded, nvme, most=binding.bytes_per_node),
-        cpu_bytes_of_node=breakdown.case.cluster.cpu_bytes_per_node,
+        verdict=GRADES[grade],
+        cpu_bytes_of_node=case.cluster.cpu_bytes_per_node,
+        nvme_bytes_of_node=case.cluster.nvme_bytes_per_node,
         instants=instants,
         binding=binding.instant,
     )
 
 
 def host_lines(breakdown: Breakdown) -> Iterator[tuple[Beside, Line]]:
-    """What loading and saving take of a node with the heaviest stage; an article knows neither."""
+    """What loading and saving take of a node with the heaviest stage."""
     case = breakdown.case
-    terms = select(choices(case) | {"ffn_kind": "none"})
     stages = longest_stages(Place(case, case.layout).starts, case.model.moe_layers)
-    values = [Values(breakdown.places.get(stage) or Place(case, case.layout, stage)) for stage in stages]
-    for instant, slot in SLOTS.items():
-        if slot in terms:
-            lines = [Line(terms[slot], each, whole_bytes(terms[slot](each)), {instant: 1}) for each in values]
-            yield instant, max(lines, key=lambda line: line.at(instant))
+    places = [breakdown.places.get(stage) or Place(case, case.layout, stage) for stage in stages]
+    for alike in zip(*map(lines_beside, places), strict=True):
+        yield max(alike, key=lambda found: found[1].at(found[0]))
 
 
-def host_warnings(breakdown: Breakdown, found: Host) -> Iterator[str]:
+def _of_step(breakdown: Breakdown) -> tuple[HostPart, ...]:
+    """What the heaviest stage's ranks offload, slot by slot, the largest first."""
+    if not breakdown.node_bytes(phases.HOST):
+        return ()
+    stage = breakdown.stage(max(breakdown.rows, key=lambda row: row.host_bytes).stage)
+    ranks = breakdown.case.cluster.gpus_per_node
+    parts = (_part(line, phases.HOST, ranks) for line in stage.lines if line.at(phases.HOST))
+    return tuple(sorted(parts, key=lambda part: -part.bytes))
+
+
+def _instant(case: Case, instant: Beside, line: Line, step: HostInstant) -> HostInstant:
+    """What is offloaded rests there while a checkpoint is saved; it is not yet there while weights load."""
+    resting = step.parts if instant == SAVE else ()
+    parts = (_part(line, instant, 1), *resting)
+    return HostInstant(
+        instant=instant,
+        bytes_per_node=sum(part.bytes for part in parts),
+        way=way(case, ARGUMENTS[instant]),
+        counts=is_sure(case, ARGUMENTS[instant]),
+        parts=parts,
+    )
+
+
+def _part(line: Line, instant: str, ranks: int) -> HostPart:
+    """A line that counts so often on a rank, for so many ranks."""
+    count = line.times(instant) * ranks
+    formula, substituted = line.term.formula, line.term.substituted(line.values)
+    return HostPart(
+        slot=line.term.slot,
+        bytes=line.at(instant) * ranks,
+        formula=formula if count == 1 else f"n · ({formula})",
+        substituted=substituted if count == 1 else f"{count:g} · ({substituted})",
+        source=line.term.source,
+    )
+
+
+# --- the grade, of one layout or of columns of them -------------------------------------------------------------------
+
+
+def host_grade(case: Case, *, most: Number, offloaded: Number, nvme: Number) -> Number:
+    """The place in ``GRADES``: the worst share of what a node has.
+
+    Args:
+        case: the job.
+        most: CPU memory of a node at the instant that needs most, of those that count.
+        offloaded: CPU memory in a step; what is unknown decides only where the layout itself leans on it.
+        nvme: bytes on NVMe.
+    """
+    cluster, allowed = case.cluster, 1 - case.policy.headroom
+    share = host_share(cluster, most=most, nvme=nvme)
+    grade = (share > allowed / 2) * 1 + (share > allowed) * 1 + (share > 1) * 1
+    leans = [
+        needed > 0
+        for needed, held in ((offloaded, cluster.cpu_bytes_per_node), (nvme, cluster.nvme_bytes_per_node))
+        if held is None
+    ]
+    for unknown in leans:
+        grade = choose(unknown & (grade < _NO_FIT), _UNKNOWN, grade)
+    return grade
+
+
+def host_share(cluster: Cluster, *, most: Number, nvme: Number) -> Number:
+    """The largest share that is needed of what a node has; of what is unknown, or not needed, none."""
+    return at_least(_share(most, cluster.cpu_bytes_per_node), _share(nvme, cluster.nvme_bytes_per_node))
+
+
+def _share(needed: Number, held: int | None) -> Number:
+    if held is None:
+        return 0.0
+    return choose(needed > 0, needed / held if held else float("inf"), 0.0)
+
+
+# --- what is said ----------------------------------------------------------------------------------------------------
+
+
+def host_warnings(case: Case, found: Host) -> Iterator[str]:
+    """What a node lacks, or may lack, and what would change that."""
+    return chain(_unknown(case), _lacking(found), _assumed(found))
+
+
+def _unknown(case: Case) -> Iterator[str]:
+    """What the layout's offloads need of the node, where nobody said whether it has that; NVMe takes memory as well."""
+    layout, cluster = case.layout, case.cluster
+    targets = (layout.offload_optimizer, layout.offload_parameters, layout.offload_activations)
+    if set(targets) != {"none"} and cluster.cpu_bytes_per_node is None:
+        yield "the layout needs host memory and it is unknown: give cpu_memory_gib"
+    if "nvme" in targets and cluster.nvme_bytes_per_node is None:
+        yield "the layout needs NVMe space and it is unknown: give nvme_gib"
+
+
+def _lacking(found: Host) -> Iterator[str]:
+    """The instant that a node's memory does not serve, and what would."""
+    (binding,) = (each for each in found.instants if each.instant == found.binding)
+    if _is_beyond(binding.bytes_per_node, found.cpu_bytes_of_node):
+        done = f" by {ARGUMENTS[binding.instant]}={binding.way}" if binding.way else ""
+        needs = _needs(binding.bytes_per_node, found.cpu_bytes_of_node, "CPU memory")
+        yield f"{needs} {_WHEN[binding.instant]}{done}: {' or '.join(_remedies(found, binding))}"
+    if _is_beyond(found.nvme_bytes_per_node, found.nvme_bytes_of_node):
+        yield (
+            f"{_needs(found.nvme_bytes_per_node, found.nvme_bytes_of_node, 'NVMe')}: "
+            "less offload or more nodes or a larger nvme_gib"
+        )
+
+
+def _needs(needed: int, held: int | None, what: str) -> str:
+    return f"a node has {format_bytes(held or 0)} of {what} and needs {format_bytes(needed)}"
+
+
+def _remedies(found: Host, binding: HostInstant) -> Iterator[str]:
+    """What would serve at an instant; of what one rank gathers, or each has whole, more nodes divide nothing."""
+    if binding.way not in ("", LEANEST):
+        yield f"another {ARGUMENTS[binding.instant]} ({LEANEST} needs least)"
+    if found.cpu_bytes_per_node:
+        yield "less offload"
+    if found.cpu_bytes_per_node or binding.way == "staged":
+        yield "more nodes"
+    yield "a larger cpu_memory_gib"
+
+
+def _assumed(found: Host) -> Iterator[str]:
     """An instant that does not fit where the way that it is computed for is only assumed."""
-    held = breakdown.case.cluster.cpu_bytes_per_node
+    held = found.cpu_bytes_of_node
     for each in found.instants:
         if held is not None and not each.counts and each.bytes_per_node > held:
             argument = ARGUMENTS[each.instant]
@@ -70,6 +184,10 @@ def host_warnings(breakdown: Breakdown, found: Host) -> Iterator[str]:
                 f"a node needs {format_bytes(each.bytes_per_node)} of CPU memory to {each.instant} with the usual "
                 f"{argument}={each.way}, and has {format_bytes(held)}: give {argument} if yours is another"
             )
+
+
+def _is_beyond(needed: int, held: int | None) -> bool:
+    return held is not None and needed > held
 
 
 def host_assumptions(breakdown: Breakdown, found: Host) -> Iterator[Assumption]:
@@ -83,38 +201,3 @@ def host_assumptions(breakdown: Breakdown, found: Host) -> Iterator[Assumption]:
 def _assumption(argument: str, value: str, sure: bool) -> Assumption:
     origin, note = ("catalog", "the framework's own") if sure else ("default", "usual; the script decides")
     return Assumption(argument=argument, value=value, origin=origin, note=note)
-
-
-def _instant(breakdown: Breakdown, instant: Beside, line: Line, offloaded: int) -> HostInstant:
-    """What is offloaded rests there while a checkpoint is saved; it is not yet there while weights load."""
-    case, argument = breakdown.case, ARGUMENTS[instant]
-    return HostInstant(
-        instant=instant,
-        bytes_per_node=line.at(instant) + (offloaded if instant == SAVE else 0),
-        way=way(case, argument),
-        counts=is_sure(case, argument),
-        formula=line.term.formula,
-        substituted=line.term.substituted(line.values),
-        source=line.term.source,
-    )
-
-
-def _verdict(case: Case, offloaded: int, nvme: int, *, most: int) -> Verdict:
-    """The worst share of what a node has; what is unknown decides only where the layout itself leans on it."""
-    cluster, headroom = case.cluster, case.policy.headroom
-    if (offloaded and cluster.cpu_bytes_per_node is None) or (nvme and cluster.nvme_bytes_per_node is None):
-        return "needs_info"
-    pairs = ((most, cluster.cpu_bytes_per_node), (nvme, cluster.nvme_bytes_per_node))
-    worst = max(_share(needed, held) for needed, held in pairs)
-    if worst <= (1 - headroom) / 2:
-        return "comfortable"
-    if worst <= 1 - headroom:
-        return "fits"
-    return "tight" if worst <= 1 else "does_not_fit"
-
-
-def _share(needed: int, held: int | None) -> float:
-    """How much of what is there is needed; of what is unknown, or not needed, nothing."""
-    if held is None or not needed:
-        return 0.0
-    return needed / held if held else float("inf")

@@ -9,10 +9,11 @@ from advisor.answer import answer, describe
 from advisor.constraints.rulebook import law, overlay
 from advisor.decide import walk
 from advisor.estimate import estimate
+from advisor.node_memory import host_warnings
 from advisor.search.choose import Found, Pick
 from advisor.search.sizes import compare_sizes
 from advisor.suggest import suggestions
-from advisor.types.answers import Alternative, MemoryAnswer, NextCall, Searched, SetupAnswer, Verdict
+from advisor.types.answers import Alternative, NextCall, Searched, SetupAnswer
 from advisor.types.case import Assumption, Case, Layout
 
 if TYPE_CHECKING:
@@ -35,7 +36,7 @@ def recommend(arguments: CaseArguments, *, allow_paths: bool) -> SetupAnswer:
     memory = answer(case) if found.winner else describe(estimate(case))
     ways_out = suggestions(arguments, found, allow_paths=allow_paths)
     return SetupAnswer(
-        verdict=_verdict(memory),
+        verdict=memory.decisive_verdict,
         layout=case.layout,
         framework=case.training.framework,
         rung=_rung(found),
@@ -43,22 +44,14 @@ def recommend(arguments: CaseArguments, *, allow_paths: bool) -> SetupAnswer:
         estimate=memory,
         alternatives=_alternatives(found, compared),
         next_rung=_alternative(found, found.next_rung, "the best one rung down"),
-        fastest=_alternative(found, found.fastest, "the cheapest step of all layouts that fit"),
+        fastest=_alternative(found, found.fastest, "the cheapest step of what fits on the rungs that were searched"),
         searched=_counts(compared),
         suggestions=ways_out,
         assumptions=case.assumptions,
-        warnings=(*case.warnings, *budget.left_out()),
+        warnings=(*host_warnings(case, memory.host), *case.warnings, *budget.left_out()),
         next_calls=_next_calls(arguments, case),
         versions=memory.versions,
     )
-
-
-def _verdict(memory: MemoryAnswer) -> Verdict:
-    """The GPU's verdict, or the host's where that is worse, or unknown and needed."""
-    return max(memory.verdict, memory.host.verdict, key=_WORST_LAST.index)
-
-
-_WORST_LAST: tuple[Verdict, ...] = ("comfortable", "fits", "tight", "needs_info", "does_not_fit", "invalid")
 
 
 def _concluded(compared: Sequence[Found], *, named: bool) -> Case:
@@ -77,23 +70,11 @@ def _concluded(compared: Sequence[Found], *, named: bool) -> Case:
         )
     if site.headroom and site.headroom.share > case.policy.headroom:
         said.append(Assumption(argument="headroom", value=site.headroom.share, origin=f"rule:{site.headroom.id}"))
-    return case.model_copy(update={"assumptions": (*said, *kept), "warnings": (*case.warnings, *_unknown_host(case))})
+    return case.model_copy(update={"assumptions": (*said, *kept)})
 
 
 _SEARCHED = frozenset(Layout.model_fields)
 ABOUT_EQUAL = 0.005
-
-
-def _unknown_host(case: Case) -> tuple[str, ...]:
-    """What the layout's offloads need of the node, where nobody said whether it has that; NVMe takes memory as well."""
-    layout, cluster = case.layout, case.cluster
-    targets = (layout.offload_optimizer, layout.offload_parameters, layout.offload_activations)
-    said = []
-    if set(targets) != {"none"} and cluster.cpu_bytes_per_node is None:
-        said.append("the layout needs host memory and it is unknown: give cpu_memory_gib")
-    if "nvme" in targets and cluster.nvme_bytes_per_node is None:
-        said.append("the layout needs NVMe space and it is unknown: give nvme_gib")
-    return tuple(said)
 
 
 def _why_framework(compared: Sequence[Found]) -> str:

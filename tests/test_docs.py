@@ -14,7 +14,7 @@ import advisor
 from advisor.errors import AdvisorError
 from advisor.resolve import _UNMODELLED
 from advisor.types import CaseArguments
-from advisor.types.answers import Verdict
+from advisor.types.host import Verdict
 from tests import generate, reference_pages
 from tests.generate import ROOT
 from tools import TOOLS, find_tool

@@ -316,11 +316,22 @@ def test_an_object_argument_may_stand_in_a_file(capsys, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("verdict", "code"),
-    [("comfortable", 0), ("fits", 0), ("tight", 1), ("needs_info", 1), ("does_not_fit", 2), ("invalid", 3)],
+    ("gpu", "node", "code"),
+    [
+        ("comfortable", "comfortable", 0),
+        ("fits", "comfortable", 0),
+        ("tight", "fits", 1),
+        ("comfortable", "tight", 1),
+        ("needs_info", "comfortable", 1),
+        ("fits", "needs_info", 1),
+        ("does_not_fit", "needs_info", 2),
+        ("comfortable", "does_not_fit", 2),
+        ("invalid", "does_not_fit", 3),
+    ],
 )
-def test_the_exit_code_follows_the_verdict(verdict, code, monkeypatch, capsys):
-    broken(monkeypatch, "estimate_memory", lambda *_: memory_answer(verdict=verdict))
+def test_the_exit_code_follows_the_worse_of_the_gpus_verdict_and_the_nodes(gpu, node, code, monkeypatch, capsys):
+    host = {"cpu_bytes_per_node": 0, "nvme_bytes_per_node": 0, "verdict": node}
+    broken(monkeypatch, "estimate_memory", lambda *_: memory_answer(verdict=gpu, host=host))
     assert command_line(["estimate-memory"], capsys)[0] == code
 
 

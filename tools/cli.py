@@ -55,6 +55,16 @@ class _Commands(click.Group):
         return super().resolve_command(ctx, [name, *args[1:]])
 
 
+class _ToolCommand(click.Command):
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """An option given twice is refused, as a name that stands twice in a JSON object is."""
+        *_, seen = self.make_parser(ctx).parse_args(list(args))
+        twice = next((_name_of(each) for each in seen if seen.count(each) > 1), None)
+        if twice is not None:
+            raise AdvisorError("invalid_value", f"{twice}: given twice", pointer=f"/{twice}")
+        return super().parse_args(ctx, args)
+
+
 @click.group(
     cls=_Commands,
     invoke_without_command=True,
@@ -93,7 +103,7 @@ def command_of(tool: Tool) -> click.Command:
 
     options: list[click.Parameter] = [_option(name, schema) for name, schema in properties.items()]
     json_flag = click.Option(["--json", "as_json"], is_flag=True, help="print the whole answer as JSON")
-    return click.Command(
+    return _ToolCommand(
         tool.name.replace("_", "-"),
         callback=run,
         params=[*options, json_flag],
@@ -168,7 +178,8 @@ def _answer_line(tool: Tool, text: str) -> int:
 def _exit_code(reply: Reply) -> int:
     if getattr(reply.answer, "value", "") is None:  # find_limit: nothing fits
         return EXIT_BY_VERDICT["does_not_fit"]
-    return EXIT_BY_VERDICT.get(getattr(reply.answer, "verdict", "fits"), 0)
+    verdict = getattr(reply.answer, "verdict", "fits")
+    return EXIT_BY_VERDICT[getattr(reply.answer, "decisive_verdict", verdict)]
 
 
 def _report(error: AdvisorError, *, as_json: bool) -> int:
@@ -189,11 +200,24 @@ def _refusal(error: AdvisorError | click.ClickException) -> AdvisorError:
 
 
 def _unknown_option(error: click.NoSuchOption) -> AdvisorError:
+    """An option that its command does not have; before the command, one that belongs after it."""
     name = error.option_name.lstrip("-")
-    tool_name = (error.ctx.info_name or "").replace("-", "_") if error.ctx else ""
-    tool = next((tool for tool in TOOLS if tool.name == tool_name), None)
-    accepted = list(tool.operation.request.model_fields) if tool else []
-    return unknown_argument(name, [*accepted, "json", "help"])
+    command = error.ctx.command if error.ctx else cli
+    own = _options_of(command)
+    behind = {each for tool in TOOLS for each in _options_of(cli.commands[tool.name.replace("_", "-")])}
+    if command is cli and name.replace("-", "_") in behind:
+        detail = f"--{name} stands before the command; write it after: {PRODUCT} estimate-memory --{name} …"
+        return AdvisorError("unknown_argument", detail, pointer=f"/{name}")
+    return unknown_argument(name, own, listed_by="--help")
+
+
+def _options_of(command: click.Command) -> list[str]:
+    return [*map(_name_of, command.params), "help"]
+
+
+def _name_of(option: click.Parameter) -> str:
+    """What an option is called today, as JSON has it."""
+    return option.opts[0].lstrip("-").replace("-", "_")
 
 
 for _tool in TOOLS:

@@ -27,10 +27,6 @@ class Ways(Value):
     own: bool
     source: str
 
-    def at(self, zero_stage: int) -> str:
-        """The way at a ZeRO stage."""
-        return self.by_stage[max(stage for stage in self.by_stage if stage <= zero_stage)]
-
 
 class FrameworkFacts(Value):
     """One training framework, at the version its facts were read."""

@@ -7,8 +7,6 @@ from advisor.types.answers import (
     CatalogAnswer,
     CatalogEntry,
     Comparison,
-    Host,
-    HostInstant,
     MemoryAnswer,
     ModelAnswer,
     NextCall,
@@ -46,6 +44,7 @@ from advisor.types.case import (
     Training,
 )
 from advisor.types.explain import EXPLAINED, ExplainAnswer, ExplainArguments
+from advisor.types.host import Host, HostInstant, HostPart
 from advisor.types.sweeps import ExploreAnswer, ExploreArguments, LimitAnswer, LimitArguments
 
 __all__ = [
@@ -70,6 +69,7 @@ __all__ = [
     "FeedForward",
     "Host",
     "HostInstant",
+    "HostPart",
     "Indexer",
     "Layout",
     "LimitAnswer",

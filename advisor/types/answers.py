@@ -9,8 +9,8 @@ from pydantic import Field
 from advisor.types.architecture import ParameterCount
 from advisor.types.base import Value
 from advisor.types.case import Assumption, Layout
+from advisor.types.host import Host, Verdict, worst
 
-Verdict = Literal["comfortable", "fits", "tight", "does_not_fit", "invalid", "needs_info"]
 Evidence = Literal["verified", "known", "assumed"]
 
 
@@ -83,29 +83,6 @@ class Parameters(Value):
     per_rank: int
 
 
-class HostInstant(Value):
-    """CPU memory of a node at one instant: what the job itself holds there."""
-
-    instant: Literal["load", "step", "save"]
-    bytes_per_node: int
-    way: str = Field(default="", description="weight_loading or checkpoint_saving that it is computed for")
-    counts: bool = Field(description="the verdict rests on it; a way that nobody gave and a script decides does not")
-    formula: str = Field(default="", description="what loading or saving takes, beside what is offloaded")
-    substituted: str = ""
-    source: str = ""
-
-
-class Host(Value):
-    """Memory the node itself needs."""
-
-    cpu_bytes_per_node: int = Field(description="what the layout offloads, during a step")
-    nvme_bytes_per_node: int
-    verdict: Verdict
-    cpu_bytes_of_node: int | None = Field(default=None, description="what the node has; null: unknown")
-    instants: tuple[HostInstant, ...] = Field(default=(), description="CPU memory while loading, stepping, saving")
-    binding: str = Field(default="step", description="the instant that needs most CPU memory, of those that count")
-
-
 class TimePart(Value):
     """One formula of a step's time."""
 
@@ -148,7 +125,7 @@ class NextCall(Value):
 class MemoryAnswer(Value):
     """The answer of ``estimate_memory``."""
 
-    verdict: Verdict
+    verdict: Verdict = Field(description="of the GPU; host.verdict is the node's, and the worse of both decides")
     peak_bytes: int = Field(description="expected peak of allocated memory on the worst rank")
     peak_bytes_low: int
     peak_bytes_high: int
@@ -172,6 +149,11 @@ class MemoryAnswer(Value):
     questions: tuple[str, ...] = Field(default=(), description="arguments to give for a surer answer")
     next_calls: tuple[NextCall, ...]
     versions: dict[str, str]
+
+    @property
+    def decisive_verdict(self) -> Verdict:
+        """The worse of the GPU's verdict and the node's."""
+        return worst((self.verdict, self.host.verdict))
 
 
 class Comparison(Value):
@@ -240,7 +222,7 @@ class Searched(Value):
 class SetupAnswer(Value):
     """The answer of ``recommend_setup``."""
 
-    verdict: Verdict
+    verdict: Verdict = Field(description="the worse of the GPU's and the node's")
     layout: Layout
     framework: str
     rung: str

@@ -6,10 +6,10 @@ from typing import Any, Literal
 
 from pydantic import Field
 
-from advisor.types.answers import Verdict
 from advisor.types.arguments import CaseArguments
 from advisor.types.base import Value
 from advisor.types.case import Assumption, Layout
+from advisor.types.host import Verdict
 
 LimitOf = Literal["micro_batch", "sequence_length", "gpus", "device", "images_per_sample"]
 

@@ -22,7 +22,7 @@ NOTHING: Final = "none"
 def memory_text(answer: MemoryAnswer, full: bool = False) -> str:
     """The answer of ``estimate_memory`` as text; ``full`` adds every term with its formula and every assumption."""
     blocks = [
-        [f"{VERDICTS[answer.verdict]}.", *memory_lines(answer), *host_lines(answer.host)],
+        [verdict_line(answer), *memory_lines(answer), *host_lines(answer.host, full=full)],
         term_lines(answer, full),
         _stage_lines(answer),
         _job_lines(answer),
@@ -32,6 +32,36 @@ def memory_text(answer: MemoryAnswer, full: bool = False) -> str:
         next_lines(answer.next_calls),
     ]
     return joined(blocks)
+
+
+def verdict_line(answer: MemoryAnswer) -> str:
+    """The GPU's verdict, and the node's where that is worse."""
+    if answer.decisive_verdict == answer.verdict:
+        return f"{VERDICTS[answer.verdict]}."
+    gpu, host = answer.verdict.replace("_", " ").upper(), answer.host
+    if host.verdict == "needs_info":
+        return f"{gpu} on the GPU, NEEDS INFO of the host: {_unknown(host)}."
+    return f"{gpu} on the GPU, but the host {_GRADES[host.verdict]}: {_against_node(host)}."
+
+
+_GRADES: Final = {"fits": "only FITS", "tight": "is TIGHT", "does_not_fit": "DOES NOT FIT"}
+
+
+def _unknown(host: Host) -> str:
+    """What is not known of the node, and has to be given."""
+    needs = {"cpu_memory_gib": host.cpu_bytes_per_node, "nvme_gib": host.nvme_bytes_per_node}
+    held = {"cpu_memory_gib": host.cpu_bytes_of_node, "nvme_gib": host.nvme_bytes_of_node}
+    missing = [name for name, needed in needs.items() if needed and held[name] is None]
+    return f"whether the node has it is unknown: give {' and '.join(missing)}"
+
+
+def _against_node(host: Host) -> str:
+    """What decides the node's verdict against what there is: its CPU memory at one instant, or its NVMe."""
+    needed, held = host.most_bytes_per_node, host.cpu_bytes_of_node
+    nvme, nvme_held = host.nvme_bytes_per_node, host.nvme_bytes_of_node
+    if nvme_held is not None and (held is None or nvme * held > needed * nvme_held):
+        return f"{format_bytes(nvme)} of {format_bytes(nvme_held)} NVMe"
+    return f"{format_bytes(needed)} of {format_bytes(held or 0)}, the {host.binding} decides"
 
 
 def memory_lines(answer: MemoryAnswer) -> list[str]:
@@ -49,11 +79,12 @@ def memory_lines(answer: MemoryAnswer) -> list[str]:
     ]
 
 
-def host_lines(host: Host, *, unjudged: bool = True) -> list[str]:
+def host_lines(host: Host, *, full: bool = False, unjudged: bool = True) -> list[str]:
     """What the node itself must hold: what is offloaded in a step, and what loading and saving take.
 
     Args:
         host: the answer's part.
+        full: whether to show what fills each instant, with its formula.
         unjudged: whether to tell of a node that holds nothing in a step, and whose memory nobody gave.
     """
     offloaded = _parts({"CPU": host.cpu_bytes_per_node, "NVMe": host.nvme_bytes_per_node})
@@ -61,18 +92,32 @@ def host_lines(host: Host, *, unjudged: bool = True) -> list[str]:
     needs = [*([offloaded] if leans else []), *(_instant(each) for each in host.instants if each.instant != "step")]
     judged = leans or host.cpu_bytes_of_node is not None
     grade = f"; {_host_verdict(host)}" if judged else ""
-    return [f"Host per node: {', '.join(needs)}{grade}."] if needs and (judged or unjudged) else []
+    line = [f"Host per node: {', '.join(needs)}{grade}."] if needs and (judged or unjudged) else []
+    return [*line, *_step_line(host), *(_formulas(host) if full else [])]
+
+
+def _step_line(host: Host) -> list[str]:
+    """What fills the node's memory in a step, where that is more than one thing."""
+    parts = [part for each in host.instants if each.instant == "step" for part in each.parts]
+    words = [f"{part.slot.removeprefix('host.').replace('_', ' ')} {format_bytes(part.bytes)}" for part in parts]
+    return [f"There in a step: {', '.join(words)}."] if len(parts) > 1 else []
+
+
+def _formulas(host: Host) -> list[str]:
+    """Each part once, at the first instant that holds it."""
+    parts = {part.slot: part for each in host.instants for part in each.parts}
+    return [f"{part.slot} = {part.formula} = {part.substituted} [{part.source}]" for part in parts.values()]
 
 
 def _instant(each: HostInstant) -> str:
     """What an instant beside the step takes; the way that it is done where that is only assumed."""
-    return f"{format_bytes(each.bytes_per_node)} to {each.instant}{'' if each.counts else f' if {each.way}'}"
+    return f"{format_bytes(each.bytes_per_node)} to {each.instant}{'' if each.counts else f' (assumed {each.way})'}"
 
 
 def _host_verdict(host: Host) -> str:
     """The grade and the instant that decides it."""
     if host.verdict == "needs_info":
-        return "whether the node has it is unknown: give cpu_memory_gib and nvme_gib"
+        return _unknown(host)
     return f"{host.verdict.replace('_', ' ')}, the {host.binding} decides"
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from advisor.units import format_bytes
-from advisor.words.memory import host_lines, memory_lines, term_lines, time_lines
-from advisor.words.phrases import VERDICTS, assumption_lines, joined, layout_words, next_lines, short, warning_lines
+from advisor.words.memory import host_lines, memory_lines, term_lines, time_lines, verdict_line
+from advisor.words.phrases import assumption_lines, joined, layout_words, next_lines, short, warning_lines
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -21,10 +21,10 @@ def setup_text(answer: SetupAnswer, full: bool = False) -> str:
     """The answer of ``recommend_setup`` as text; ``full`` adds the memory of the winner term by term."""
     blocks = [
         [
-            f"{VERDICTS[answer.verdict]}. {answer.framework}, {answer.rung.replace('-', ' ')}.",
+            f"{verdict_line(answer.estimate)} {answer.framework}, {answer.rung.replace('-', ' ')}.",
             f"Layout: {layout_words(answer.layout)}",
             *memory_lines(answer.estimate),
-            *host_lines(answer.estimate.host, unjudged=full),
+            *host_lines(answer.estimate.host, full=full, unjudged=full),
             *time_lines(answer.estimate),
         ],
         term_lines(answer.estimate, full, most=5),
