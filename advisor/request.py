@@ -100,22 +100,24 @@ def refuse_unbounded(data: Any) -> None:
             raise AdvisorError("invalid_value", where + problem, pointer=pointer[:200])
 
 
-def unknown_argument(given: str, names: Iterable[str], *, pointer: str = "") -> AdvisorError:
+def unknown_argument(
+    given: str, names: Iterable[str], *, pointer: str = "", listed_by: str = "the schema of the call"
+) -> AdvisorError:
     """The error for an argument that does not exist, with the ones that were probably meant."""
     names = list(names)
     short = given.replace("-", "_")[:80]
     meant = SYNONYMS.get(short.lower())
     close = (meant,) if meant in names else nearest(short, names, count=2)
-    hint = f"did you mean {' or '.join(map(repr, close))}?" if close else _listed(names)
+    hint = f"did you mean {' or '.join(map(repr, close))}?" if close else _listed(names, listed_by)
     return AdvisorError(
         "unknown_argument", f"unknown argument {short!r}; {hint}", pointer=pointer or f"/{short}", suggestions=close
     )
 
 
-def _listed(names: list[str]) -> str:
+def _listed(names: list[str], listed_by: str) -> str:
     if len(names) <= FEW_NAMES:
         return f"accepted: {', '.join(names)}"
-    return f"none of the {len(names)} accepted arguments is close; the schema of the call lists them"
+    return f"none of the {len(names)} accepted arguments is close; {listed_by} lists them"
 
 
 def _walk(data: Any) -> Iterator[tuple[str, Any, int]]:

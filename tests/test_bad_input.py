@@ -407,6 +407,23 @@ def test_a_misspelt_command_is_answered_with_the_commands_there_are(given, words
     assert f"did you mean {words}" in said
 
 
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        (["--json", "estimate-memory"], "--json stands before the command; write it after: trainfit estimate-memory"),
+        (["--modle", "x"], "unknown argument 'modle'; accepted: version, help"),
+        (["serve", "--nope"], "--help lists them"),
+        (["serve", "--htpp"], "did you mean 'http'"),
+        (["list-catalog", "--kind", "models", "--query", "a", "--kind", "devices"], "kind: given twice"),
+        (["list-catalog", "--json", "--json"], "json: given twice"),
+    ],
+)
+def test_an_option_in_the_wrong_place_is_answered_with_the_right_one(given, words, capsys):
+    code, _, said = command_line(given, capsys)
+    assert code == 64
+    assert words in said
+
+
 def test_the_bare_command_shows_its_help_and_no_error(capsys):
     code, out, said = command_line([], capsys)
     assert (code, said) == (0, "")

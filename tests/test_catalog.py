@@ -337,6 +337,8 @@ def test_entries_without_a_kind_are_those_of_all_kinds():
 
 def test_a_query_finds_entries_by_alias():
     assert [entry.id for entry in list_entries("devices", "h100_sxm5")] == ["h100-80gb"]
+    assert list_entries("devices", " ") == list_entries("devices")
+    assert list_entries(query="(") == list_entries(query="\N{ROCKET}") == ()
     assert "adamw_8bit" in [entry.id for entry in list_entries("optimizers", "bnb")]
 
 

@@ -150,6 +150,13 @@ def test_a_parameter_that_is_not_read_is_refused(path, code, said, http):
     assert said in refused.json()["detail"]
 
 
+@pytest.mark.parametrize("path", ["/v1/estimate-memory?micro_batch=4", "/v1/list_catalog?x=1", "/v1/batch?x"])
+def test_a_tool_reads_its_arguments_from_the_body_alone(path, http):
+    refused = http.post(path, json={})
+    assert (refused.status_code, refused.json()["code"]) == (422, "unknown_argument")
+    assert "none is accepted here" in refused.json()["detail"]
+
+
 @pytest.mark.parametrize("path", ["/v1/catalog/devices", "/v1/schemas", "/v1/schemas/explore"])
 def test_what_a_caller_holds_already_is_not_sent_again(path, http):
     tag = http.get(path).headers["etag"]

@@ -116,7 +116,8 @@ def test_a_budget_ends_a_sweep_and_says_so():
     [
         ({}, "/vary"),
         ({"micro_batches": [1]}, "/vary"),
-        ({"detail": ["full"]}, "/vary"),
+        ({"detail": ["full"]}, "/vary/detail"),
+        ({"measured_peak_gib": [20]}, "/vary/measured_peak_gib"),
         ({"micro_batch": []}, "/vary/micro_batch"),
         ({"micro_batch": "1..x"}, "/vary/micro_batch"),
         ({"micro_batch": "8..1"}, "/vary/micro_batch"),

@@ -126,6 +126,7 @@ def _gauges(computing: Runner, runner: KeepingRunner) -> Mapping[str, int]:
 
 def _add_tool(app: FastAPI, tool: Tool, runner: KeepingRunner) -> None:
     async def answer(request: Request) -> Response:
+        reading.refuse_other_parameters(request)
         arguments = await _read_arguments(request)
         reply = runner.kept(tool, arguments) or await _while_connected(request, runner, tool, arguments)
         headers = {"Inputs-Hash": inputs_hash(tool, arguments)}
@@ -156,6 +157,7 @@ def _add_tool(app: FastAPI, tool: Tool, runner: KeepingRunner) -> None:
 
 def _add_batch(app: FastAPI, tools: Sequence[Tool], runner: Runner, policy: Policy) -> None:
     async def answer(request: Request) -> Response:
+        reading.refuse_other_parameters(request)
         _check_type(request, batch.ACCEPTED_TYPES)
         lines = batch.read_lines(await request.body())
         caller = request.state.caller

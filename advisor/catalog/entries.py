@@ -24,6 +24,8 @@ def list_entries(kind: str | None = None, query: str | None = None) -> tuple[Cat
         raise unknown_name("kind", kind, KINDS, pointer="/kind")
     kinds = KINDS if kind is None else (kind,)
     wanted = normalised(query or "")
+    if (query or "").strip() and not wanted:  # of signs only, which no name is told apart by
+        return ()
     return tuple(entry for name in kinds for entry in _KINDS[name]() if _matches(entry, wanted))
 
 

@@ -14,7 +14,7 @@ from advisor.units import parse_token_count
 
 MOST_VALUES = 10_000
 MOST_ROWS = 2_000_000
-#: What decides how an answer is given, not what the job is.
+#: What does not vary: it decides how an answer is given, speaks of one layout only, or fits into no cell.
 NOT_VARIED = ("detail", "rules", "law", "objective", "measured_peak_gib", "hf_config", "architecture")
 _RANGE = re.compile(r"\s*(?P<first>[^.\s]+(?:\.\d+)?)\s*\.\.\s*(?P<last>\S+?)\s*(?:\s(?P<step>[*x]?\s*\S+))?\s*")
 _ACCEPTED = "accepted: a list of values, 'from..to step' such as '1024..8192 1024', or '1..64 *2'"
@@ -44,6 +44,9 @@ def read_axes(vary: Mapping[str, Any]) -> Axes:
 
 def _values(name: str, given: Any) -> tuple[Any, ...]:
     accepted = [known for known in CaseArguments.model_fields if known not in NOT_VARIED]
+    if name in NOT_VARIED:
+        detail = f"{name} is an argument, but none that can vary: give one value of it in case, or leave it out"
+        raise AdvisorError("invalid_value", detail, pointer=f"/vary/{name}")
     if name not in accepted:
         raise unknown_argument(name, accepted, pointer="/vary")
     pointer = f"/vary/{name}"

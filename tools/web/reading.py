@@ -51,7 +51,7 @@ def add_catalog(app: FastAPI, runner: Runner) -> None:
             return problem(error, status=HTTPStatus.NOT_FOUND)
 
     async def listed(request: Request, kind: str | None, query: str | None) -> Response:
-        _refuse_other_parameters(request, "query")
+        refuse_other_parameters(request, "query")
         sent = await runner.reply(LIST_CATALOG, {"kind": kind, "query": query}, allow_paths=False)
         return tagged(request, sent.body)
 
@@ -66,11 +66,11 @@ def add_schemas(app: FastAPI, tools: Sequence[Tool]) -> None:
     """``/v1/schemas`` and ``/v1/schemas/{tool}``: JSON Schemas of arguments and answers."""
 
     async def schemas(request: Request) -> Response:
-        _refuse_other_parameters(request)
+        refuse_other_parameters(request)
         return tagged(request, json.dumps({tool.name: _schemas(tool) for tool in tools}))
 
     async def tool_schemas(request: Request, tool: str = _one_of(*(tool.name for tool in tools))) -> Response:
-        _refuse_other_parameters(request)
+        refuse_other_parameters(request)
         try:
             found = find_tool(tool, tools)
         except AdvisorError as error:
@@ -147,6 +147,20 @@ def add_state(app: FastAPI, metrics: Metrics, gauges: Callable[[], Mapping[str, 
     )
 
 
+def refuse_other_parameters(request: Request, *accepted: str) -> None:
+    """Parameters of the address are arguments: one that does not exist, or stands there twice, is refused like any.
+
+    Raises:
+        AdvisorError: ``unknown_argument`` or ``invalid_value``.
+    """
+    names = [name for name, _ in request.query_params.multi_items()]
+    for name in names:
+        if name not in accepted:
+            raise unknown_argument(name, accepted) if accepted else _no_argument(name)
+        if names.count(name) > 1:
+            raise AdvisorError("invalid_value", f"{name}: given twice", pointer=f"/{name}")
+
+
 def json_response(meaning: str, schema: Mapping[str, Any]) -> dict[str, Any]:
     """What OpenAPI says of a JSON answer."""
     return {"description": meaning, "content": {"application/json": {"schema": schema}}}
@@ -163,16 +177,6 @@ def tagged(request: Request, body: str) -> Response:
 def _one_of(*names: str) -> Any:
     """A part of a path, and what OpenAPI says it may be; what it is not is refused by the tool, with what is near."""
     return Path(json_schema_extra={"enum": list(names)})
-
-
-def _refuse_other_parameters(request: Request, *accepted: str) -> None:
-    """Parameters of the address are arguments: one that does not exist, or stands there twice, is refused like any."""
-    names = [name for name, _ in request.query_params.multi_items()]
-    for name in names:
-        if name not in accepted:
-            raise unknown_argument(name, accepted) if accepted else _no_argument(name)
-        if names.count(name) > 1:
-            raise AdvisorError("invalid_value", f"{name}: given twice", pointer=f"/{name}")
 
 
 def _no_argument(name: str) -> AdvisorError:
