@@ -43,7 +43,11 @@ def as_gib(count_bytes: float) -> float:
 
 
 def format_bytes(count_bytes: float) -> str:
-    """Bytes as text in GiB, or MiB when small: ``"20.6 GiB"``."""
+    """Bytes as text in GiB, or in MiB, KiB and bytes when small: ``"20.6 GiB"``."""
+    if abs(count_bytes) < KIB / 10:
+        return f"{count_bytes:,.0f} B"
+    if abs(count_bytes) < MIB / 10:
+        return f"{count_bytes / KIB:,.1f} KiB"
     if abs(count_bytes) < GIB / 10:
         return f"{count_bytes / MIB:,.1f} MiB"
     if abs(count_bytes) >= 10_000 * GIB:
@@ -58,6 +62,11 @@ def format_count(number: float) -> str:
     if number >= MILLION:
         return f"{number / MILLION:,.1f} M"
     return f"{number:,.0f}"
+
+
+def format_gpus(number: int) -> str:
+    """GPUs as text: ``"1 GPU"``, ``"8 GPUs"``."""
+    return f"{number:,} GPU{'' if number == 1 else 's'}"
 
 
 def format_seconds(seconds: float) -> str:

@@ -42,6 +42,11 @@ def test_another_subject_is_not_covered(question):
     assert explain_text(answer).startswith("Not covered")
 
 
+def test_an_offload_that_kills_the_host_leads_to_its_memory():
+    answer = advisor.explain(question="why does my ZeRO-3 job with CPU offload kill the host")
+    assert "host-memory (" in explain_text(answer)
+
+
 def test_every_question_names_entries_that_exist():
     named = {key for asked in QUESTIONS.values() for row in asked["ours"] for key in row["entries"]}
     assert named <= set(entries())

@@ -6,11 +6,13 @@ import pytest
 
 import advisor
 from advisor.types import Layout
+from advisor.units import format_bytes
 from advisor.words import memory_text, setup_text
 from advisor.words.phrases import layout_words
 from advisor.words.setup import _longest
 from advisor.words.tables import rounded_to_sum
 from tests.answers import GIB, memory_answer, setup_answer
+from tools import find_tool
 
 CHARACTERS_PER_TOKEN = 4
 MOST_TOKENS = 800
@@ -134,3 +136,32 @@ def test_a_layout_tells_only_what_says_something(arguments, words):
 @pytest.mark.parametrize(("lengths", "cut"), [([10, 10, 90], 80), ([50, 90, 90], 33), ([10, 20], 20), ([], 100)])
 def test_what_short_reasons_leave_goes_to_the_long_ones(lengths, cut):
     assert _longest(lengths, total=100) == cut
+
+
+@pytest.mark.parametrize(
+    ("size", "words"),
+    [(0, "0 B"), (96, "96 B"), (512, "0.5 KiB"), (8192, "8.0 KiB"), (2**20, "1.0 MiB"), (GIB, "1.0 GiB")],
+)
+def test_a_small_size_is_no_zero(size, words):
+    assert format_bytes(size) == words
+
+
+def test_what_is_trained_beyond_the_total_is_named():
+    text = memory_text(
+        advisor.estimate_memory(
+            model="deepseek-v3", hardware="64x8 H100", framework="megatron", expert_parallel=64, tensor_parallel=2
+        )
+    )
+    assert "Parameters: 671.0 B and 11.6 B of multi-token prediction, all trainable," in text
+
+
+def test_where_nothing_fits_the_largest_is_told_and_nothing_grows():
+    asked = {"case": {"model": "llama-3-70b", "hardware": "1 RTX-4090"}, "of": "micro_batch"}
+    text = find_tool("find_limit").reply(asked, allow_paths=True).text
+    assert "Largest there:\n  optimizer.dense: 525.7 GiB" in text
+    assert "->" not in text
+
+
+def test_a_single_gpu_is_no_gpus():
+    with pytest.raises(advisor.AdvisorError, match=r"does not divide the 1 GPU of the hardware"):
+        advisor.estimate_memory(model="llama-3-8b", hardware="1 H100", tensor_parallel=2)

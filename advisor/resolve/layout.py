@@ -11,6 +11,7 @@ from advisor.resolve.needs import recompute_named
 from advisor.types.architecture import ModelArchitecture
 from advisor.types.arguments import CaseArguments
 from advisor.types.case import Cluster, Layout, Training
+from advisor.units import format_gpus
 
 MOST_STEPS = 1_000_000  # as the argument gradient_accumulation accepts
 PIPELINE_ACCUMULATION = 4  # micro-batches per stage that keep the bubble near a fifth
@@ -33,7 +34,7 @@ def read_layout(ledger: Ledger, model: ModelArchitecture, cluster: Cluster, fact
         detail = (
             f"tensor_parallel x pipeline_parallel x context_parallel = {tensor} x {pipeline} x {context} = "
             f"{model_ranks} does not "
-            f"divide the {cluster.gpus} GPUs of the hardware; their product must be one of {_listed(fits)}"
+            f"divide the {format_gpus(cluster.gpus)} of the hardware; their product must be one of {_listed(fits)}"
         )
         ways = ("tensor_parallel", "pipeline_parallel", "stage_layers")
         pointer = next((f"/{name}" for name in ways if getattr(arguments, name)), "")

@@ -12,7 +12,7 @@ from advisor.words.tables import gib, memory_rows, table
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from advisor.types import Host, HostInstant, MemoryAnswer, Time
+    from advisor.types import Host, HostInstant, MemoryAnswer, Parameters, Time
 
 MOST_TERMS: Final = 8
 MOST_STAGES: Final = 4
@@ -149,13 +149,21 @@ def _stage_lines(answer: MemoryAnswer) -> list[str]:
 
 def _job_lines(answer: MemoryAnswer) -> list[str]:
     count, saved = answer.parameters, answer.activations
-    trainable = "" if count.trainable == count.total else f", {units.format_count(count.trainable)} trainable"
-    parameters = f"{units.format_count(count.total)}{trainable}, {units.format_count(count.per_rank)} on the rank"
+    parameters = (
+        f"{units.format_count(count.total)}{_trainable(count)}, {units.format_count(count.per_rank)} on the rank"
+    )
     activations = _parts({"saved": saved.saved_bytes, "working set": saved.working_set_bytes, "loss": saved.loss_bytes})
     return [
         f"Parameters: {parameters}. Activations: {activations}.",
         *time_lines(answer),
     ]
+
+
+def _trainable(count: Parameters) -> str:
+    """What is trained, where it is not the whole model; the total of a model leaves its extra predictors out."""
+    if count.trainable > count.total:
+        return f" and {units.format_count(count.trainable - count.total)} of multi-token prediction, all trainable"
+    return "" if count.trainable == count.total else f", {units.format_count(count.trainable)} trainable"
 
 
 def _parts(sizes: Mapping[str, int]) -> str:
