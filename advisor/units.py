@@ -7,6 +7,7 @@ counted in GB (10^9 bytes). Inside TrainFit there are only bytes, bytes per seco
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from fractions import Fraction
 from typing import Final
 
@@ -23,7 +24,8 @@ MINUTE: Final = 60
 HOUR: Final = 3_600
 DAY: Final = 86_400
 
-_COUNT_SUFFIX: Final = {"k": KIB, "m": MIB, "b": BILLION, "t": TERA}
+_LENGTHS: Final = {"k": KIB, "m": MIB}
+_TOTALS: Final = {"k": 1000, "m": MILLION, "b": BILLION, "t": TERA}
 _COUNT: Final = re.compile(r"(\d+(?:\.\d+)?)\s*([kmbt])", re.IGNORECASE)
 
 
@@ -83,13 +85,18 @@ def format_seconds(seconds: float) -> str:
 
 
 def parse_token_count(text: str) -> int | None:
-    """A count written short; None when it is not one.
+    """A count written as ``"8k"``, ``"128K"`` or ``"1M"`` (multiples of 1,024); None when it is not one."""
+    return _parse(text, _LENGTHS)
 
-    ``"8k"``, ``"128K"`` and ``"1M"`` are multiples of 1,024, as lengths are; ``"1B"`` and ``"15T"`` of 10^9 and
-    10^12, as tokens of a training are.
-    """
+
+def parse_token_total(text: str) -> int | None:
+    """All tokens of a training, written as ``"500M"``, ``"1B"`` or ``"14.8T"`` (powers of 10); None when it is none."""
+    return _parse(text, _TOTALS)
+
+
+def _parse(text: str, suffixes: Mapping[str, int]) -> int | None:
     match = _COUNT.fullmatch(text.strip())
-    if match is None:
+    if match is None or match[2].lower() not in suffixes:
         return None
-    number = Fraction(match[1]) * _COUNT_SUFFIX[match[2].lower()]
+    number = Fraction(match[1]) * suffixes[match[2].lower()]
     return int(number) if number.denominator == 1 else None

@@ -40,6 +40,8 @@ TABLE = [
     ({"sequence_length": 0}, "invalid_value", "/sequence_length", "got 0; accepted: an integer"),
     ({"sequence_length": "8x"}, "invalid_value", "/sequence_length", "got '8x'"),
     ({"sequence_length": "8q"}, "invalid_value", "/sequence_length", "did you mean '8k'?"),
+    ({"sequence_length": "1B"}, "invalid_value", "/sequence_length", "got '1B'; accepted: an integer"),
+    ({"train_tokens": "2X"}, "invalid_value", "/train_tokens", "got '2X'; accepted: an integer"),
     ({"zero_stage": "3q"}, "invalid_value", "/zero_stage", "got '3q'; accepted: an integer from 0 to 3"),
     ({"sequence_length": 10**12}, "invalid_value", "/sequence_length", "got 1000000000000"),
     ({"sequence_length": 10**5000}, "invalid_value", "/sequence_length", "too large"),
@@ -141,8 +143,8 @@ def test_counts_may_be_written_short(text, count):
     assert read_request(CaseArguments, {"sequence_length": text}).sequence_length == count
 
 
-@pytest.mark.parametrize(("text", "count"), [("1B", 10**9), ("2T", 2 * 10**12), ("14.8t", 14_800 * 10**9)])
-def test_tokens_may_be_written_as_billions(text, count):
+@pytest.mark.parametrize(("text", "count"), [("500M", 5 * 10**8), ("1B", 10**9), ("14.8t", 14_800 * 10**9), ("7", 7)])
+def test_tokens_of_a_training_are_counted_in_powers_of_ten(text, count):
     assert read_request(CaseArguments, {"train_tokens": text}).train_tokens == count
 
 

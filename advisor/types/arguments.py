@@ -13,11 +13,11 @@ from pydantic import BeforeValidator, Field
 from advisor.types.base import (
     Count,
     CountOrZero,
-    LargeCount,
     Share,
     SmallCount,
     StageNumber,
     StepCount,
+    TokenTotal,
     Value,
 )
 
@@ -116,7 +116,7 @@ class CaseArguments(Value):
     tokens_per_image: Count | None = None
     moe_imbalance: float | None = Field(default=None, ge=1, le=64, description="busiest rank over the mean; 1.2")
     moe_capacity_factor: float | None = Field(default=None, gt=0, le=64, description="absent: dropless")
-    train_tokens: LargeCount | None = Field(
+    train_tokens: TokenTotal | None = Field(
         default=None, description="tokens to train on, also '15T': for days and cost"
     )
     price_per_gpu_hour: float | None = Field(default=None, ge=0, le=10_000)

@@ -33,9 +33,16 @@ def _read_count(value: Any) -> Any:
     return value
 
 
+def _read_total(value: Any) -> Any:
+    """Accept "500M", "1B" and "2T" as well, in powers of ten: so tokens of a training are counted."""
+    total = units.parse_token_total(value) if isinstance(value, str) else None
+    return _read_count(value) if total is None else total
+
+
 Count = Annotated[int, Field(ge=1, le=LARGEST_COUNT), BeforeValidator(_read_count)]
 CountOrZero = Annotated[int, Field(ge=0, le=10**15), BeforeValidator(_read_count)]
 LargeCount = Annotated[int, Field(ge=0, le=10**18), BeforeValidator(_read_count)]
+TokenTotal = Annotated[int, Field(ge=0, le=10**18), BeforeValidator(_read_total)]
 SmallCount = Annotated[int, Field(ge=1, le=65_536), BeforeValidator(_read_count)]
 StepCount = Annotated[int, Field(ge=1, le=1_000_000), BeforeValidator(_read_count)]
 StageNumber = Annotated[int, Field(ge=0, le=3), BeforeValidator(_read_count)]
