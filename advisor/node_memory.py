@@ -22,6 +22,8 @@ from advisor.units import format_bytes
 GRADES: tuple[Verdict, ...] = ("comfortable", "fits", "tight", "does_not_fit", "needs_info")
 _NO_FIT, _UNKNOWN = GRADES.index("does_not_fit"), GRADES.index("needs_info")
 LEANEST = "by_tensor"
+#: Ways of loading that offload does not change.
+WHOLE = ("every_rank", "every_rank_fp32")
 _WHEN: Mapping[str, str] = {LOAD: "to load", "step": "in a step", SAVE: "to save"}
 
 
@@ -53,6 +55,13 @@ def host_lines(breakdown: Breakdown) -> Iterator[tuple[Beside, Line]]:
     places = [breakdown.places.get(stage) or Place(case, case.layout, stage) for stage in stages]
     for alike in zip(*map(lines_beside, places), strict=True):
         yield max(alike, key=lambda found: found[1].at(found[0]))
+
+
+def most_bytes(breakdown: Breakdown) -> int:
+    """CPU memory of a node at the instant that needs most, of those that count."""
+    lines = dict(host_lines(breakdown))
+    held = {each: line.at(each) for each, line in lines.items() if is_sure(breakdown.case, ARGUMENTS[each])}
+    return max(held.get(LOAD, 0), held.get(SAVE, 0) + breakdown.node_bytes(phases.HOST))
 
 
 def _of_step(breakdown: Breakdown) -> tuple[HostPart, ...]:
@@ -167,9 +176,10 @@ def _remedies(found: Host, binding: HostInstant) -> Iterator[str]:
     """What would serve at an instant; of what one rank gathers, or each has whole, more nodes divide nothing."""
     if binding.way not in ("", LEANEST):
         yield f"another {ARGUMENTS[binding.instant]} ({LEANEST} needs least)"
-    if found.cpu_bytes_per_node:
+    offloaded = found.cpu_bytes_per_node and binding.way not in WHOLE
+    if offloaded:
         yield "less offload"
-    if found.cpu_bytes_per_node or binding.way == "staged":
+    if offloaded or binding.way == "staged":
         yield "more nodes"
     yield "a larger cpu_memory_gib"
 

@@ -2,29 +2,38 @@
 
 from __future__ import annotations
 
+import math
+from itertools import chain, combinations
 from typing import TYPE_CHECKING, Any
 
 from advisor import budget
+from advisor.checkpoints import is_sure, way
 from advisor.constraints.legality import check
 from advisor.errors import AdvisorError
 from advisor.estimate import estimate
+from advisor.node_instants import ARGUMENTS
+from advisor.node_memory import LEANEST
 from advisor.search.choose import ON_THE_GPUS
 from advisor.search.compare import frameworks, search_framework
+from advisor.search.room import headroom, is_unknown, limit_bytes, times_of
 from advisor.types.answers import Suggestion
-from advisor.units import format_bytes
+from advisor.units import as_gib, format_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from advisor.search.choose import Found
+    from advisor.estimate import Breakdown
+    from advisor.search.choose import Found, Pick
     from advisor.types.arguments import CaseArguments
-    from advisor.types.case import Training
+    from advisor.types.case import Case, Training
 
 MOST_GPUS = 16
 SHORTEST_SEQUENCE = 512
 #: Kernels that keep fewer copies of the logits than the standard one, the most usual first.
 LEANER_LOSSES = ("fused", "chunked")
 EIGHT_BIT = "adamw_8bit"
+#: Kinds of change that leave the GPUs' memory as it is, so that an offload may stay.
+OF_THE_NODE = ("ways", "cpu_memory")
 
 
 def suggestions(arguments: CaseArguments, found: Found, *, allow_paths: bool) -> tuple[Suggestion, ...]:
@@ -45,10 +54,16 @@ def _leaner_loss(found: Found) -> Iterator[Suggestion]:
                 change={"loss": loss},
                 what=f"loss={loss} in place of {found.case.training.loss}, same layout: {format_bytes(now.peak_bytes)}",
                 peak_bytes=then.peak_bytes,
-                fits=then.reserved_bytes <= found.limit_bytes,
+                fits=_fits(then),
                 changes="how the loss is computed, nothing that is learnt",
             )
             return
+
+
+def _fits(memory: Breakdown) -> bool | None:
+    """Whether a layout fits; None where it leans on a node of which nobody said what it has."""
+    fits = times_of(memory) <= 1
+    return None if fits and is_unknown(memory.case, memory.case.layout) else fits
 
 
 def _ways_out(arguments: CaseArguments, found: Found, *, allow_paths: bool) -> tuple[Suggestion, ...]:
@@ -57,16 +72,52 @@ def _ways_out(arguments: CaseArguments, found: Found, *, allow_paths: bool) -> t
         return ()
     offered: list[Suggestion] = []
     kinds: set[str] = set()
-    for kind, change, what, changes in _changes(found):
+    for kind, change, what, changes in (*_of_the_node(found), *_changes(found)):
         if kind in kinds:
             continue
         if budget.is_spent_before("further ways out"):
             break
-        peak = _fits_at(arguments, change, allow_paths=allow_paths)
-        if peak is not None:
+        pick = _pick_at(arguments, change, on_the_gpus=kind not in OF_THE_NODE, allow_paths=allow_paths)
+        if pick is not None:
             kinds.add(kind)
-            offered.append(Suggestion(change=change, what=what, peak_bytes=peak, fits=True, changes=changes))
+            offered.append(
+                Suggestion(change=change, what=what, peak_bytes=pick.peak_bytes, fits=pick.fits, changes=changes)
+            )
     return tuple(offered)
+
+
+def _of_the_node(found: Found) -> Iterator[tuple[str, dict[str, Any], str, str]]:
+    """What would serve where some layout fits the GPUs and the node has no room for it."""
+    case, held = found.case, found.case.cluster.cpu_bytes_per_node
+    least = _least_of_the_node(found)
+    if found.winner is not None or held is None or least is None or least <= limit_bytes(case, held):
+        return
+    for change in _other_ways(case):
+        what = ", ".join(f"{name}={value} in place of {way(case, name)}" for name, value in change.items())
+        yield "ways", change, what, "how weights reach a node or a checkpoint leaves it, nothing that is learnt"
+    more = math.ceil(as_gib(least / (1 - headroom(case))))
+    yield "cpu_memory", {"cpu_memory_gib": more}, f"{more:,} GiB of CPU memory a node", "nothing but the hardware"
+
+
+def _least_of_the_node(found: Found) -> float | None:
+    """CPU memory that the leanest layout takes of those that fit the GPUs, none on NVMe that nobody gave."""
+    unknown = found.case.cluster.nvme_bytes_per_node is None
+    able = [
+        rows.most[(rows.reserved <= found.limit_bytes) & ~(rows.columns.on_nvme & unknown)] for rows in found.opened
+    ]
+    return min((float(column.min()) for column in able if len(column)), default=None)
+
+
+def _other_ways(case: Case) -> Iterator[dict[str, Any]]:
+    """Other ways where one is sure: the framework's own, then the leanest; one argument, then both."""
+    names = [name for name in ARGUMENTS.values() if is_sure(case, name) and way(case, name) != LEANEST]
+    for chosen in chain.from_iterable(combinations(names, size) for size in (1, 2)):
+        open_case = case.model_copy(update={"training": case.training.model_copy(update=dict.fromkeys(chosen))})
+        own = {name: way(open_case, name) for name in chosen}
+        if not any(own[name] == way(case, name) for name in chosen):
+            yield own
+        if set(own.values()) != {LEANEST}:
+            yield dict.fromkeys(chosen, LEANEST)
 
 
 def _changes(found: Found) -> Iterator[tuple[str, dict[str, Any], str, str]]:
@@ -132,15 +183,15 @@ def _grown(nodes: int, per_node: int, full_node: int, factor: int) -> tuple[int,
     return max(wanted // node, 1), node
 
 
-def _fits_at(arguments: CaseArguments, change: dict[str, Any], *, allow_paths: bool) -> int | None:
-    """The peak of the best layout under a change; None when it does not fit on the GPUs."""
+def _pick_at(arguments: CaseArguments, change: dict[str, Any], *, on_the_gpus: bool, allow_paths: bool) -> Pick | None:
+    """The layout with the lowest peak of each framework's best under a change; None when none fits."""
     asked = arguments.model_copy(update=change)
-    peaks = []
+    picks = []
     for framework in frameworks(asked, allow_paths=allow_paths):
         try:
-            again = search_framework(asked, framework, allow_paths=allow_paths, on_the_gpus=True)
+            again = search_framework(asked, framework, allow_paths=allow_paths, on_the_gpus=on_the_gpus)
         except AdvisorError:
             continue
         if again.winner:
-            peaks.append(again.winner.peak_bytes)
-    return min(peaks, default=None)
+            picks.append(again.winner)
+    return min(picks, key=lambda pick: pick.peak_bytes, default=None)

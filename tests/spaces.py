@@ -13,7 +13,8 @@ from advisor.judge import judge
 from advisor.resolve import resolve
 from advisor.search import cost
 from advisor.search.batch import with_batch
-from advisor.search.choose import completed, limit_bytes
+from advisor.search.choose import completed
+from advisor.search.room import limit_bytes
 from advisor.search.space import VIRTUAL_STAGES
 from advisor.types import CaseArguments, Layout
 from advisor.types.columns import OFFLOAD_TARGETS, RECOMPUTE_POLICIES, Columns

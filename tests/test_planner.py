@@ -18,9 +18,11 @@ from advisor.estimate import estimate
 from advisor.judge import judge
 from advisor.limits import job as largest
 from advisor.limits import machine
+from advisor.node_memory import most_bytes
 from advisor.recommend import recommend
 from advisor.search import cost, space
-from advisor.search.choose import Rows, limit_bytes, pick, search
+from advisor.search.choose import Rows, pick, search
+from advisor.search.room import limit_bytes
 from advisor.search.sizes import compare_sizes
 from advisor.types import CaseArguments
 from tests.spaces import cheapest, columns_of, every_layout, job, layout_of
@@ -55,17 +57,19 @@ def legal_sample(case, count, seed):
 def alone(case, columns):
     """Each row as a case of its own."""
     zeros = np.zeros(len(columns))
-    rows = Rows("", len(columns), columns, zeros, zeros, zeros > 0, zeros > 0, zeros)
+    rows = Rows("", len(columns), columns, zeros, zeros, zeros, zeros, zeros)
     return [case.model_copy(update={"layout": pick(case, rows, index).layout}) for index in range(len(columns))]
 
 
 def differing(case, columns):
     """Rows whose memory is not the single estimate's to the byte, or whose step is not the single one's."""
     judged, seconds = judge(case, columns), timing.step_seconds(case, columns)
-    together = zip(judged.peak_bytes, judged.host_bytes, judged.nvme_bytes, strict=True)
+    together = zip(judged.peak_bytes, judged.host_bytes, judged.nvme_bytes, judged.most_host_bytes, strict=True)
     for one, figures, second in zip(alone(case, columns), together, seconds, strict=True):
         memory = estimate(one)
-        same = figures == (memory.peak_bytes, memory.node_bytes("host"), memory.node_bytes("nvme"))
+        same = figures == (
+            memory.peak_bytes, memory.node_bytes("host"), memory.node_bytes("nvme"), most_bytes(memory)
+        )  # fmt: skip
         if not same or timing.step_time(one).seconds != pytest.approx(second, rel=1e-9):
             yield one.layout
 
@@ -116,6 +120,20 @@ def test_reserved_memory_without_data_parallel_is_judged_together_as_it_is_alone
 def test_a_given_schedule_is_judged_together_as_it_is_alone(schedule):
     case = job(model="llama-3-70b", hardware="4x8 H100-80GB", framework="megatron", pipeline_schedule=schedule)
     assert [layout for columns in legal_sample(case, 60, 0) for layout in differing(case, columns)] == []
+
+
+WAYS = (
+    (None, None), ("by_tensor", "by_tensor"), ("one_rank", "in_turn"), ("every_rank", "whole"),
+    ("every_rank_fp32", "staged"), ("one_rank", "by_group"), ("by_tensor", "weights"),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("framework", ["megatron", "deepspeed", "torchtitan"])
+@pytest.mark.parametrize(("loading", "saving"), WAYS)
+def test_what_a_node_needs_is_judged_together_as_it_is_alone(framework, loading, saving):
+    ways = {"weight_loading": loading, "checkpoint_saving": saving}
+    case = job(model="qwen3-30b-a3b", hardware="2x8 H100-80GB", framework=framework, **ways)
+    assert [layout for columns in legal_sample(case, 10, 0) for layout in differing(case, columns)] == []
 
 
 # --- the search against whole spaces --------------------------------------------------------------------------------

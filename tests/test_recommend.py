@@ -221,6 +221,78 @@ def test_what_fits_nowhere_gets_the_closest_layout_and_verified_ways_out():
     assert any("hardware" in suggestion.change for suggestion in found.suggestions)
 
 
+#: Jobs whose node lacks memory: to save, to load, to hold what is offloaded; or of which nobody said what it has.
+CRAMPED = {
+    "save": {"model": "llama-3-8b", "hardware": "1x8 H100-80GB", "framework": "megatron", "cpu_memory_gib": 64},
+    "save whole": {
+        "model": "llama-3-8b", "hardware": "1x2 H100-80GB", "cpu_memory_gib": 64, "checkpoint_saving": "whole",
+    },
+    "load": {
+        "model": "llama-3-70b", "hardware": "1x8 A100-80GB", "framework": "deepspeed", "cpu_memory_gib": 1500,
+        "weight_loading": "every_rank_fp32",
+    },
+    "load and save": {
+        "model": "llama-3-8b", "hardware": "1x8 H100-80GB", "framework": "fsdp2", "cpu_memory_gib": 32,
+        "weight_loading": "every_rank", "checkpoint_saving": "whole",
+    },
+    "offload": {"model": "llama-3-8b", "hardware": "1x1 H100-80GB", "cpu_memory_gib": 8},
+    "unknown": {"model": "llama-3-8b", "hardware": "1x1 H100-80GB"},
+}  # fmt: skip
+OFFERED = {
+    "save": {"checkpoint_saving": "by_tensor"},
+    "save whole": {"checkpoint_saving": "by_tensor"},
+    "load": {"weight_loading": "by_tensor"},
+    "load and save": {"weight_loading": "by_tensor", "checkpoint_saving": "by_tensor"},
+}
+GOOD = ("fits", "comfortable")
+
+
+@pytest.mark.parametrize("lacks", CRAMPED)
+def test_what_is_said_to_fit_on_a_node_does_when_it_is_followed(lacks):
+    found = ask(**CRAMPED[lacks])
+    assert found.verdict == ("needs_info" if lacks == "unknown" else "does_not_fit")
+    assert any(suggestion.fits for suggestion in found.suggestions)
+    for suggestion in found.suggestions:
+        again = ask(**CRAMPED[lacks] | suggestion.change).verdict
+        assert suggestion.fits is (None if again == "needs_info" else again in GOOD)
+    for other in (each for each in (*found.alternatives, found.next_rung, found.fastest) if each):
+        asked = CRAMPED[lacks] | {"framework": other.framework}
+        batch = found.next_calls[0].arguments["global_batch"]
+        same = CaseArguments(**asked | {"global_batch": batch} | other.layout.model_dump(exclude_defaults=True))
+        assert other.fits is (
+            None if lacks == "unknown" else answer(resolve(same, allow_paths=False)).decisive_verdict in GOOD
+        )
+
+
+@pytest.mark.parametrize("lacks", OFFERED)
+def test_another_way_of_loading_or_saving_is_offered_where_that_alone_serves(lacks):
+    assert OFFERED[lacks] in [suggestion.change for suggestion in ask(**CRAMPED[lacks]).suggestions]
+
+
+@pytest.mark.parametrize("lacks", ["save", "load", "offload"])
+def test_the_memory_that_a_node_would_need_is_offered(lacks):
+    (more,) = [s.change["cpu_memory_gib"] for s in ask(**CRAMPED[lacks]).suggestions if "cpu_memory_gib" in s.change]
+    assert ask(**CRAMPED[lacks] | {"cpu_memory_gib": more}).verdict in GOOD
+    assert ask(**CRAMPED[lacks] | {"cpu_memory_gib": more - 2}).verdict not in GOOD
+
+
+def test_a_layout_that_the_node_serves_at_every_instant_is_found():
+    """Megatron stages 230 GiB a node to save; FSDP2's script is open and the layouts of it that fit are taken."""
+    found = ask(model="llama-3-70b", hardware="4x8 H100-80GB", sequence_length=8192, cpu_memory_gib=200)
+    assert found.verdict in GOOD
+    assert found.framework != "megatron"
+    assert ask(**JOBS["70b"], framework="megatron", cpu_memory_gib=200).verdict == "does_not_fit"
+
+
+def test_where_only_the_node_has_no_room_the_walk_says_nothing_of_more_gpus():
+    found = ask(**CRAMPED["save"])
+    assert found.estimate.verdict in GOOD
+    assert "more-gpus" not in [step.id for step in found.steps]
+    assert found.next_calls[0].tool == "estimate_memory"
+    again = answer(resolve(CaseArguments(**found.next_calls[0].arguments), allow_paths=False))
+    assert again.decisive_verdict == found.verdict
+
+
 def test_changes_that_only_suffice_together_are_offered_together():
     job = {"model": "llama-3-8b", "hardware": "1 RTX-4090", "method": "lora", "sequence_length": 8192}
     offered = [suggestion.change for suggestion in ask(**job).suggestions]

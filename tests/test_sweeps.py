@@ -12,6 +12,7 @@ from advisor.limits.job import candidates_of, measured
 from advisor.request import read_request
 from advisor.sweep.axes import read_axes
 from advisor.types import CaseArguments
+from advisor.words import explore_text, limit_text
 
 DENSE = {"model": "llama-3-8b", "hardware": "2x8 H100-80GB", "framework": "megatron", "global_batch": 64}
 VARY = {
@@ -157,6 +158,63 @@ def test_ranges_count_up_and_multiply():
         "sequence_length": (1024, 2048, 3072, 4096),
         "offload_fraction": (0, 0.25, 0.5, 0.75, 1),
     }
+
+
+# --- the node --------------------------------------------------------------------------------------------------------
+
+#: Whose way of loading a script decides, and whose offload lies on the node while a checkpoint is saved.
+ON_A_NODE = {"model": "llama-3-8b", "hardware": "1x8 H100-80GB", "framework": "deepspeed", "recompute": "full"}
+OF_THE_NODE = {
+    "weight_loading": [None, "by_tensor", "every_rank_fp32"],
+    "checkpoint_saving": [None, "whole"],
+    "cpu_memory_gib": [None, 24, 64, 160, 256],
+    "zero_stage": [2, 3],
+    "offload_optimizer": ["none", "cpu"],
+}
+
+
+def test_a_row_fits_where_the_node_has_room_at_every_instant_that_counts():
+    answer = advisor.explore(case=ON_A_NODE, vary=OF_THE_NODE, limit=10_000)
+    rows = [dict(zip(answer.columns, row, strict=True)) for row in answer.rows]
+    assert len(rows) == answer.judged == 3 * 2 * 5 * 2 * 2
+    for row in rows:
+        same = advisor.estimate_memory(**ON_A_NODE, **{name: row[name] for name in OF_THE_NODE})
+        assert (row["verdict"], row["host_verdict"]) == (same.verdict, same.host.verdict)
+        assert row["host_peak_bytes_per_node"] == same.host.most_bytes_per_node
+        assert row["host_bytes_per_node"] == same.host.cpu_bytes_per_node
+        assert row["fits"] == (same.decisive_verdict in ("comfortable", "fits", "needs_info"))
+    assert {row["host_verdict"] for row in rows} == {"comfortable", "fits", "tight", "does_not_fit", "needs_info"}
+
+
+def test_where_more_memory_helps_a_turning_point_is_the_first_value_that_fits():
+    vary = {"cpu_memory_gib": [32, 64, 128, 256, 512]}
+    answer = advisor.explore(case=ON_A_NODE | {"weight_loading": "every_rank"}, vary=vary)
+    assert answer.turning_points == ("cpu_memory_gib: 128 fits, 64 does not",)
+
+
+def test_a_table_shows_the_nodes_columns_where_they_say_something():
+    cramped = advisor.explore(case=ON_A_NODE, vary={"weight_loading": ["every_rank"], "cpu_memory_gib": [64, 512]})
+    assert "host_verdict" in explore_text(cramped)
+    assert "host" not in explore_text(advisor.explore(case=LIMITS[0], vary={"micro_batch": [1, 2]}))
+
+
+@pytest.mark.parametrize("of", ["gpus", "device", "micro_batch"])
+def test_nothing_fits_on_a_node_that_cannot_load_the_weights(of):
+    case = {"model": "llama-3-8b", "hardware": "1x8 H100-80GB", "cpu_memory_gib": 1, "weight_loading": "every_rank"}
+    answer = advisor.find_limit(case=case, of=of)
+    assert answer.value is None
+    assert answer.beyond.host_verdict == "does_not_fit"
+    assert [growth.slot for growth in answer.stopped_by] == ["host.loading"]
+    assert "to load by weight_loading=every_rank" in answer.warnings[0]
+    assert "of the host per node, does not fit" in limit_text(answer)
+
+
+def test_gpus_of_a_node_are_tried_one_by_one_for_more_of_them_may_load_too_much():
+    """Each rank loads 30 GiB: three have room in 100 GiB and four have not; two GPUs are too few."""
+    case = {"model": "llama-3-8b", "hardware": "1x8 H100-80GB", "framework": "fsdp2", "weight_loading": "every_rank"}
+    assert advisor.find_limit(case=case | {"cpu_memory_gib": 100}, of="gpus").value == 3
+    four = advisor.recommend_setup(**case | {"hardware": "1x4 H100-80GB", "cpu_memory_gib": 100})
+    assert four.verdict == "does_not_fit"
 
 
 LIMITS = [

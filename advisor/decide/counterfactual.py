@@ -8,8 +8,9 @@ from advisor.constraints.legality import check
 from advisor.decide.moves import alone
 from advisor.estimate import estimate
 from advisor.search import cost
+from advisor.search.room import times_of
 from advisor.types.columns import OFFLOAD_TARGETS, RECOMPUTE_POLICIES
-from advisor.units import format_bytes
+from advisor.units import format_bytes, format_gpus
 
 if TYPE_CHECKING:
     from advisor.search.choose import Found
@@ -32,13 +33,15 @@ def _alone(found: Found, lever: str, value: Any) -> str:
     named, case = f"{lever}={value} alone", found.case
     layout = alone(case, case.layout, lever, value)
     if layout is None:
-        return f"{named} does not divide the {case.cluster.gpus:,} GPUs."
+        return f"{named} does not divide the {format_gpus(case.cluster.gpus)}."
     broken = check(case.model_copy(update={"layout": layout}))
     if broken:
         return f"{named} is illegal: {broken[0].message} [{broken[0].id}]."
-    reserved = estimate(case.model_copy(update={"layout": layout})).reserved_bytes
-    if reserved > found.limit_bytes:
-        return f"{named} misses by {format_bytes(reserved - found.limit_bytes)}."
+    memory = estimate(case.model_copy(update={"layout": layout}))
+    if memory.reserved_bytes > found.limit_bytes:
+        return f"{named} misses by {format_bytes(memory.reserved_bytes - found.limit_bytes)}."
+    if times_of(memory) > 1:
+        return f"{named} fits the GPUs and needs more of the node than it has."
     return f"{named} fits and {_priced(found, layout)}."
 
 

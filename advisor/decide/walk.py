@@ -41,7 +41,7 @@ def walk(found: Found) -> tuple[Step, ...]:
     """
     goal = found.case
     here = _point(goal, plain_data_parallel(goal))
-    names = _Names(FactsOf(goal, goal.layout), fits=found.winner is not None)
+    names = _Names(FactsOf(goal, goal.layout), fits=found.fits_the_gpus)
     steps: list[Step] = []
     for rule in law().steps:
         if not expression.read(rule.when)(names):

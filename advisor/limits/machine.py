@@ -16,6 +16,7 @@ from advisor.search.compare import compare
 from advisor.types.arguments import CaseArguments
 from advisor.types.case import Cluster
 from advisor.types.sweeps import LimitAnswer
+from advisor.units import format_gpus
 
 #: Whole nodes are tried up to four one by one, then in eighths of each doubling.
 MOST_NODES = 2048
@@ -38,10 +39,13 @@ def fewest_gpus(arguments: CaseArguments, *, allow_paths: bool) -> LimitAnswer:
         needed = math.prod(sizes[place]) * tried.times_too_large if tried else 0.0
         return next((index for index, size in enumerate(sizes) if math.prod(size) >= needed), place)
 
-    edge = _in_gpus(first_that_fits(hardware, lambda line: _searched(arguments, line, allow_paths), leap))
+    singly = node if cluster.cpu_bytes_per_node is not None else 0
+    edge = _in_gpus(
+        first_that_fits(hardware, lambda line: _searched(arguments, line, allow_paths), leap, singly=singly)
+    )
     notes = [_HOW_TRIED if edge.inside else f"nothing fits on up to {MOST_NODES:,} nodes"]
     if edge.inside and edge.outside and _fits_with_an_offload(arguments, edge.outside, allow_paths):
-        notes.append(f"{edge.outside.value} GPUs fit only with an offload; give one to count it")
+        notes.append(f"{format_gpus(int(edge.outside.value))} fit only with an offload; give one to count it")
     return limit_answer("gpus", edge, notes)
 
 
@@ -66,7 +70,7 @@ def smallest_device(arguments: CaseArguments, *, allow_paths: bool) -> LimitAnsw
         return found and Tried(name, found.breakdown)
 
     edge = first_that_fits(built, measure)
-    return limit_answer("device", edge, [] if edge.inside else ["no device of the catalog is large enough"])
+    return limit_answer("device", edge, [] if edge.inside else ["it fits on no device of the catalog"])
 
 
 def _searched(arguments: CaseArguments, hardware: str, allow_paths: bool) -> Tried | None:

@@ -9,15 +9,15 @@ from advisor import budget, progress
 from advisor.constraints import expression
 from advisor.constraints.facts import FactsOf
 from advisor.constraints.legality import legal_rows
-from advisor.constraints.rulebook import law, overlay
+from advisor.constraints.rulebook import law
 from advisor.layers import even_as_possible
 from advisor.search import cost
+from advisor.search.room import is_unknown, limit_bytes, times_too_large
 from advisor.search.space import cores_of, with_choices
 from advisor.types.case import Case, Layout
 
 if TYPE_CHECKING:
     from advisor.constraints.rules import Ladder, Rung
-    from advisor.judge import Judged
     from advisor.types.columns import Columns
 
 
@@ -30,8 +30,8 @@ class Rows:
         layouts: how many there were before the law on the rung's own levers.
         columns: the legal ones.
         peak, reserved: bytes on the worst rank.
-        host_fits: which ones the node's own memory can serve, as far as it is known.
-        fits: which ones leave the headroom free as well.
+        most: CPU memory of a node at the instant that needs most, of those that count.
+        times: the need as a multiple of what there is, on the GPU or on its node; at most 1 where it fits.
         cost: GPU seconds of a token; infinite for what does not fit.
     """
 
@@ -40,9 +40,14 @@ class Rows:
     columns: Columns
     peak: Any
     reserved: Any
-    host_fits: Any
-    fits: Any
+    most: Any
+    times: Any
     cost: Any
+
+    @property
+    def fits(self) -> Any:
+        """Which ones fit, the headroom left free."""
+        return self.times <= 1
 
     @property
     def fitting(self) -> int:
@@ -52,13 +57,14 @@ class Rows:
 
 @dataclass(frozen=True)
 class Pick:
-    """One layout out of a rung's rows."""
+    """One layout out of a rung's rows; ``fits`` is None where it leans on a node of which nobody said what it has."""
 
     layout: Layout
     rung: str
     peak_bytes: int
     reserved_bytes: int
-    fits: bool
+    times_too_large: float
+    fits: bool | None
     cost: float
 
 
@@ -69,7 +75,7 @@ class Found:
     Attributes:
         case: the case with the winner's layout; with the closest layout when nothing fits.
         winner: None when nothing fits.
-        closest: the layout with the smallest need, when nothing fits.
+        closest: the layout whose need is the smallest multiple of what there is, when nothing fits.
         next_rung: the best of the rung below the winner's.
         fastest: the cheapest layout that fits in any rung that was opened.
         left: the winner of the rung that was left although it fits, by the ladder's one exception.
@@ -85,19 +91,21 @@ class Found:
     usable_bytes: int
     limit_bytes: int
 
+    @property
+    def fits_the_gpus(self) -> bool:
+        """Whether the case's layout leaves the headroom of a GPU free, whatever its node has."""
+        chosen = self.winner or self.closest
+        return chosen is not None and chosen.reserved_bytes <= self.limit_bytes
+
     def with_case(self, case: Case) -> Found:
         """The same finds under a case that says more."""
         return replace(self, case=case)
 
 
-def limit_bytes(case: Case, usable: int) -> int:
-    """Usable bytes less the headroom: the user's or the site's, whichever is larger."""
-    site = overlay(case.policy.rules).headroom
-    return int(usable * (1 - max(case.policy.headroom, site.share if site else 0.0)))
-
-
 #: Rungs at which the GPUs serve themselves; an offload is no way to need fewer of them.
 ON_THE_GPUS = ("rung-0-sharding", "rung-1-recompute")
+#: Needs of a node that differ by no more are as good as the same.
+AS_GOOD = 0.01
 
 
 def search(case: Case, *, on_the_gpus: bool = False) -> Found:
@@ -130,8 +138,9 @@ def search(case: Case, *, on_the_gpus: bool = False) -> Found:
             break
     place = _chosen(case, best, ladder, strict=strict)
     if place is None:
-        served = [rows for rows in opened if rows.host_fits.any()] or [rows for rows in opened if len(rows.columns)]
-        closest = min((_closest(case, rows) for rows in served), key=_need, default=None)
+        legal = [rows for rows in opened if len(rows.columns)]
+        nearest = min(legal, key=lambda rows: float(rows.times.min()), default=None)
+        closest = _closest(case, nearest, limit) if nearest else None
         return Found(_with(case, closest), None, closest, None, None, None, tuple(opened), usable_bytes(case), limit)
     winner = best[place]
     below = next((pick for pick in best[place + 1 :] if pick), None)
@@ -173,26 +182,14 @@ def _judged(case: Case, rung: Rung, cores: Columns, limit: int) -> Rows:
     columns = with_choices(case, cores, choices)
     legal = columns.take(legal_rows(case, columns))
     judged = judge(case, legal)
-    host_fits = _host_fits(case, judged)
-    fits = host_fits & (judged.reserved_bytes <= limit)
+    times = times_too_large(
+        case, limit, reserved=judged.reserved_bytes, most=judged.most_host_bytes, nvme=judged.nvme_bytes
+    )
     costs = np.full(len(legal), np.inf)
-    costs[fits] = cost.total(case, legal.take(fits))
-    return Rows(rung.id, len(columns), legal, judged.peak_bytes, judged.reserved_bytes, host_fits, fits, costs)
-
-
-def _host_fits(case: Case, judged: Judged) -> Any:
-    """Unknown host memory refuses nothing; the answer says that it is unknown."""
-    import numpy as np  # noqa: PLC0415
-
-    fits = np.ones(len(judged.peak_bytes), dtype=np.bool_)
-    cluster = case.cluster
-    for needed, held in (
-        (judged.host_bytes, cluster.cpu_bytes_per_node),
-        (judged.nvme_bytes, cluster.nvme_bytes_per_node),
-    ):
-        if held is not None:
-            fits &= needed <= held
-    return fits
+    costs[times <= 1] = cost.total(case, legal.take(times <= 1))
+    return Rows(
+        rung.id, len(columns), legal, judged.peak_bytes, judged.reserved_bytes, judged.most_host_bytes, times, costs
+    )
 
 
 def _best(case: Case, rows: Rows, ladder: Ladder) -> Pick | None:
@@ -228,16 +225,15 @@ def _cheapest(case: Case, rows: Rows) -> Pick:
     return pick(case, rows, int(np.where(rows.fits, rows.cost, np.inf).argmin()))
 
 
-def _closest(case: Case, rows: Rows) -> Pick:
-    """The smallest need on the GPUs; a layout that the host cannot serve only when there is no other."""
+def _closest(case: Case, rows: Rows, limit: int) -> Pick:
+    """The smallest excess; where it is the node's, the cheapest of those that ask as good as the least of it."""
     import numpy as np  # noqa: PLC0415
 
-    beyond = np.where(rows.host_fits, 0, rows.reserved.max() + 1)
-    return pick(case, rows, int((rows.reserved + beyond).argmin()))
-
-
-def _need(candidate: Pick) -> int:
-    return candidate.reserved_bytes
+    near = np.flatnonzero(rows.times <= rows.times.min() * (1 + AS_GOOD))
+    able = near[rows.reserved[near] <= limit]
+    if not len(able):
+        return pick(case, rows, int(rows.times.argmin()))
+    return pick(case, rows, int(able[cost.total(case, rows.columns.take(able)).argmin()]))
 
 
 def pick(case: Case, rows: Rows, index: int) -> Pick:
@@ -249,7 +245,8 @@ def pick(case: Case, rows: Rows, index: int) -> Pick:
         rows.rung,
         int(rows.peak[index]),
         int(rows.reserved[index]),
-        bool(rows.fits[index]),
+        float(rows.times[index]),
+        None if rows.fits[index] and is_unknown(case, layout) else bool(rows.fits[index]),
         float(rows.cost[index]),
     )
 

@@ -11,6 +11,7 @@ from advisor.resolve import resolve
 from advisor.search.batch import with_batch
 from advisor.search.choose import Found, search, simplicity, tie_band
 from advisor.types.case import Assumption, Layout
+from advisor.units import format_gpus
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -84,7 +85,7 @@ def search_framework(
     if found.winner is None and found.closest is None:
         require_legal(case)
         detail = (
-            f"no layout on {case.cluster.gpus:,} GPUs is legal in {framework} with a global batch of "
+            f"no layout on {format_gpus(case.cluster.gpus)} is legal in {framework} with a global batch of "
             f"{found.case.training.global_batch:,} and the layout arguments given; leave some of them out"
         )
         raise AdvisorError("illegal_layout", detail)
@@ -117,7 +118,6 @@ def _order(found: Found) -> tuple[Any, ...]:
     """What fits before what does not; the higher rung unless speed alone counts, the lower cost, the smaller need."""
     rungs = [rung.id for rung in law().ladder.rungs]
     if found.winner is None:
-        need = found.closest.reserved_bytes if found.closest else 0
-        return (1, len(rungs), 0.0, need)
+        return (1, len(rungs), 0.0, found.closest.times_too_large if found.closest else 0.0)
     rung = 0 if found.case.policy.objective == "throughput" else rungs.index(found.winner.rung)
     return (0, rung, found.winner.cost, found.winner.reserved_bytes)

@@ -15,8 +15,9 @@ from advisor import certainty, progress
 from advisor.constraints.legality import broken_rows
 from advisor.errors import AdvisorError
 from advisor.judge import judge
+from advisor.node_memory import GRADES, host_grade
 from advisor.resolve import resolve
-from advisor.search.choose import limit_bytes
+from advisor.search.room import limit_bytes, times_too_large
 from advisor.sweep.axes import Axes
 from advisor.timing import step_seconds, whole_training
 from advisor.types.arguments import CaseArguments
@@ -31,10 +32,10 @@ INNER = (
 #: Recompute policies that need no further argument.
 PLAIN_POLICIES = ("none", "near_free", "selective", "full")
 COLUMNS = tuple(column.name for column in fields(Columns))
-VERDICTS = np.asarray(("comfortable", "fits", "tight", "does_not_fit"))
+VERDICTS = np.asarray(GRADES)
 RESULTS = (
-    "peak_bytes", "reserved_bytes", "margin_bytes", "host_bytes_per_node", "verdict", "fits", "step_time_s",
-    "tokens_per_s",
+    "peak_bytes", "reserved_bytes", "margin_bytes", "host_bytes_per_node", "host_peak_bytes_per_node", "verdict",
+    "host_verdict", "fits", "step_time_s", "tokens_per_s",
 )  # fmt: skip
 #: Rows judged at once: more would wait long for an end of the time, and hold much memory.
 MOST_TOGETHER = 16_384
@@ -226,14 +227,18 @@ def _results(case: Case, columns: Columns) -> Table:
     sequences = columns.micro_batch * columns.gradient_accumulation * columns.data_parallel
     tokens_per_s = sequences * case.training.sequence_length / seconds
     least = np.round(judged.peak_bytes * (1 + case.training.fragmentation))
+    most, nvme = judged.most_host_bytes, judged.nvme_bytes
+    host = host_grade(case, most=most, offloaded=judged.host_bytes, nvme=nvme)
     grade = (reserved * (1 + excess) > limit) * 1 + (reserved > limit) * 1 + (least > usable) * 1
     return {
         "peak_bytes": judged.peak_bytes,
         "reserved_bytes": reserved,
         "margin_bytes": usable - reserved,
         "host_bytes_per_node": judged.host_bytes,
+        "host_peak_bytes_per_node": most,
         "verdict": VERDICTS[grade],
-        "fits": reserved <= limit,
+        "host_verdict": np.broadcast_to(VERDICTS[host], len(reserved)),
+        "fits": times_too_large(case, limit, reserved=reserved, most=most, nvme=nvme) <= 1,
         "step_time_s": seconds,
         "tokens_per_s": tokens_per_s,
         **(whole_training(case.training, case.layout.world, tokens_per_s) if case.training.train_tokens else {}),

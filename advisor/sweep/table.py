@@ -104,7 +104,10 @@ def pareto(table: Table, gain: str) -> Any:
 
 
 def turning_points(swept: Swept, axes: Axes) -> tuple[str, ...]:
-    """For each argument with rising numbers: the last value that fits and the first that does not."""
+    """For each argument with rising numbers: the last value that fits and the next, which does not.
+
+    Where more of it helps, as of a node's memory, it is the first value that fits and the one before.
+    """
     said: list[str] = []
     turns = 0
     for name in axes:
@@ -122,11 +125,20 @@ def _turns(swept: Swept, axes: Axes, name: str) -> tuple[Any, Any, Any]:
         groups = groups * len(axes[other]) + swept.codes[other]
     keys, group = np.unique(groups, return_inverse=True)
     values, fits = np.asarray(axes[name], dtype=np.float64)[swept.codes[name]], swept.results["fits"]
-    inside, beyond = np.full(len(keys), -np.inf), np.full(len(keys), np.inf)
-    np.maximum.at(inside, group[fits], values[fits])
-    np.minimum.at(beyond, group[~fits], values[~fits])
+    first, last = _ends(len(keys), group[fits], values[fits])
+    first_beyond, last_beyond = _ends(len(keys), group[~fits], values[~fits])
+    more_helps = last_beyond < first
+    inside, beyond = np.where(more_helps, first, last), np.where(more_helps, last_beyond, first_beyond)
     turning = np.isfinite(inside) & np.isfinite(beyond)
     return keys[turning], inside[turning], beyond[turning]
+
+
+def _ends(count: int, group: Any, values: Any) -> tuple[Any, Any]:
+    """The smallest and the largest value of each group; infinite where it has none."""
+    smallest, largest = np.full(count, np.inf), np.full(count, -np.inf)
+    np.minimum.at(smallest, group, values)
+    np.maximum.at(largest, group, values)
+    return smallest, largest
 
 
 def _texts(axes: Axes, name: str, found: tuple[Any, Any, Any]) -> list[str]:

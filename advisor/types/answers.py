@@ -194,7 +194,7 @@ class Alternative(Value):
     layout: Layout
     rung: str
     peak_bytes: int
-    fits: bool
+    fits: bool | None = Field(description="null: it leans on what the node has, and that is unknown")
     cost: float = Field(description="relative cost; the winner is 1.0")
     why: str
 
@@ -205,7 +205,7 @@ class Suggestion(Value):
     change: dict[str, Any]
     what: str
     peak_bytes: int
-    fits: bool
+    fits: bool | None = Field(description="null: it leans on what the node has, and that is unknown")
     changes: str = Field(description="what it changes about the training")
 
 

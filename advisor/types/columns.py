@@ -74,6 +74,12 @@ class Columns:
         """Replicas times shards."""
         return self.data_parallel_replicate * self.data_parallel_shard
 
+    @property
+    def on_nvme(self) -> Any:
+        """Which layouts keep something on NVMe."""
+        nvme = OFFLOAD_TARGETS.index("nvme")
+        return (self.offload_optimizer == nvme) | (self.offload_parameters == nvme)
+
     def take(self, rows: Any) -> Columns:
         """The rows that a mask, a slice or an index array selects."""
         return Columns(**{field.name: getattr(self, field.name)[rows] for field in fields(self)})

@@ -22,17 +22,19 @@ class LimitArguments(Value):
 
 
 class AtLimit(Value):
-    """One value of what was varied, and the memory of the worst rank there."""
+    """One value of what was varied, and the memory of the worst rank and its node there."""
 
     value: int | str
     peak_bytes: int
     reserved_bytes: int
     usable_bytes: int
-    verdict: Verdict
+    verdict: Verdict = Field(description="of the GPU")
+    host_bytes_per_node: int = Field(description="CPU memory at the instant that needs most, of those that count")
+    host_verdict: Verdict
 
 
 class Growth(Value):
-    """A slot of memory on both sides of the limit."""
+    """A slot of memory on both sides of the limit: of the GPU, or of the node where that alone has no room beyond."""
 
     slot: str
     bytes: int = Field(description="at the limit; at the smallest value when nothing fits")

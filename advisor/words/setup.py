@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 MOST_STEPS: Final = 9
 STEP_CHARACTERS: Final = 600  # shared by the reasons of all steps, so that the whole stays short
 
+_FITS: Final = {True: "fits", False: "does not fit", None: "fits if the node has the memory"}
+
 
 def setup_text(answer: SetupAnswer, full: bool = False) -> str:
     """The answer of ``recommend_setup`` as text; ``full`` adds the memory of the winner term by term."""
@@ -32,7 +34,7 @@ def setup_text(answer: SetupAnswer, full: bool = False) -> str:
         _alternative_lines(answer),
         [
             f"Offered, not applied: {each.what} -> {format_bytes(each.peak_bytes)}, "
-            f"{'fits' if each.fits else 'does not fit'} ({each.changes})."
+            f"{_FITS[each.fits]} ({each.changes})."
             for each in answer.suggestions[:3]
         ],
         assumption_lines(answer.assumptions, full, most=5),
@@ -82,6 +84,6 @@ def _alternative_lines(answer: SetupAnswer) -> list[str]:
 
 
 def _alternative(label: str, other: Alternative) -> str:
-    fits = "" if other.fits else ", does not fit"
+    fits = "" if other.fits else f", {_FITS[other.fits]}"
     layout = layout_words(other.layout.model_copy(update={"stage_layers": ()}))  # long, and no help in comparing
     return f"{label} ({other.cost:.2f}x the time, {format_bytes(other.peak_bytes)}{fits}): {layout}. {short(other.why)}"

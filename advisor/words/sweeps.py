@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 MOST_ROWS: Final = 20
 _IN_BYTES: Final = "bytes"
+GOOD: Final = ("comfortable", "fits")
 #: Numbers this large are written whole.
 WHOLE_FROM: Final = 1000
 
@@ -49,7 +50,9 @@ def _rows(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> list[str]:
     if not rows:
         return []
     empty = {
-        name for index, name in enumerate(columns) if name.startswith("host") and not any(row[index] for row in rows)
+        name
+        for index, name in enumerate(columns)
+        if name.startswith("host") and {row[index] for row in rows} <= {0, "comfortable"}
     }
     kept = [(index, name) for index, name in enumerate(columns) if name not in empty and name != "fits"]
     head = tuple(name.replace("_bytes", "") for _, name in kept)
@@ -70,15 +73,11 @@ def limit_text(answer: LimitAnswer) -> str:
     """The answer of ``find_limit`` as text."""
     name = answer.of.replace("_", " ")
     head = f"Nothing fits: no {name} is small enough." if answer.value is None else f"{name}: {_value(answer.value)}."
-    grown = [
-        f"  {growth.slot}: {format_bytes(growth.bytes)} -> {format_bytes(growth.bytes_beyond)}"
-        for growth in answer.stopped_by
-    ]
     levers = [f"With {lever.argument}={lever.value}: {lever.limit:,}." for lever in answer.next_limits]
     return joined(
         [
             [head, *_side("At the limit", answer.at), *_side("Beyond it", answer.beyond)],
-            ["What stops it:", *grown] if grown else [],
+            _stopped_by(answer),
             levers,
             [f"Note: {note}." for note in answer.notes],
             warning_lines(answer.warnings, False),
@@ -86,12 +85,25 @@ def limit_text(answer: LimitAnswer) -> str:
     )
 
 
+def _stopped_by(answer: LimitAnswer) -> list[str]:
+    """What grows across the limit; where nothing fits there is no limit, and what is largest is told."""
+    if not answer.stopped_by:
+        return []
+    if answer.value is None:
+        return ["Largest there:", *(f"  {each.slot}: {format_bytes(each.bytes_beyond)}" for each in answer.stopped_by)]
+    grown = (
+        f"  {each.slot}: {format_bytes(each.bytes)} -> {format_bytes(each.bytes_beyond)}" for each in answer.stopped_by
+    )
+    return ["What stops it:", *grown]
+
+
 def _side(title: str, at: AtLimit | None) -> list[str]:
     if at is None:
         return []
     reserved, usable = format_bytes(at.reserved_bytes), format_bytes(at.usable_bytes)
-    verdict = at.verdict.replace("_", " ")
-    return [f"{title} ({_value(at.value)}): {reserved} reserved of {usable} usable per GPU, {verdict}."]
+    verdict, node = at.verdict.replace("_", " "), at.host_verdict.replace("_", " ")
+    told = "" if at.host_verdict in GOOD else f"; {format_bytes(at.host_bytes_per_node)} of the host per node, {node}"
+    return [f"{title} ({_value(at.value)}): {reserved} reserved of {usable} usable per GPU, {verdict}{told}."]
 
 
 def _value(value: int | str) -> str:
