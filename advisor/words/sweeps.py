@@ -72,7 +72,7 @@ def _cell(column: str, value: Any) -> str:
 def limit_text(answer: LimitAnswer) -> str:
     """The answer of ``find_limit`` as text."""
     name = answer.of.replace("_", " ")
-    head = f"Nothing fits: no {name} is small enough." if answer.value is None else f"{name}: {_value(answer.value)}."
+    head = f"Nothing fits, whatever the {name}." if answer.value is None else f"{name}: {_value(answer.value)}."
     levers = [f"With {lever.argument}={lever.value}: {lever.limit:,}." for lever in answer.next_limits]
     return joined(
         [
