@@ -140,8 +140,8 @@ def _share(needed: Number, held: int | None) -> Number:
 
 
 def host_warnings(case: Case, found: Host) -> Iterator[str]:
-    """What a node lacks, or may lack, and what would change that."""
-    return chain(_unknown(case), _lacking(found), _assumed(found))
+    """What a node lacks, or may lack, and what would change that; the first in an answer."""
+    return chain(_unknown(case), _lacking(case, found), _assumed(found))
 
 
 def _unknown(case: Case) -> Iterator[str]:
@@ -154,18 +154,22 @@ def _unknown(case: Case) -> Iterator[str]:
         yield "the layout needs NVMe space and it is unknown: give nvme_gib"
 
 
-def _lacking(found: Host) -> Iterator[str]:
-    """The instant that a node's memory does not serve, and what would."""
+def _lacking(case: Case, found: Host) -> Iterator[str]:
+    """The instant that a node's memory does not serve with the headroom left free, and what would."""
     (binding,) = (each for each in found.instants if each.instant == found.binding)
-    if _is_beyond(binding.bytes_per_node, found.cpu_bytes_of_node):
+    if _is_beyond(case, binding.bytes_per_node, found.cpu_bytes_of_node):
         done = f" by {ARGUMENTS[binding.instant]}={binding.way}" if binding.way else ""
         needs = _needs(binding.bytes_per_node, found.cpu_bytes_of_node, "CPU memory")
         yield f"{needs} {_WHEN[binding.instant]}{done}: {' or '.join(_remedies(found, binding))}"
-    if _is_beyond(found.nvme_bytes_per_node, found.nvme_bytes_of_node):
+    if _is_beyond(case, found.nvme_bytes_per_node, found.nvme_bytes_of_node):
         yield (
             f"{_needs(found.nvme_bytes_per_node, found.nvme_bytes_of_node, 'NVMe')}: "
             "less offload or more nodes or a larger nvme_gib"
         )
+
+
+def _is_beyond(case: Case, needed: int, held: int | None) -> bool:
+    return held is not None and needed > held * (1 - case.policy.headroom)
 
 
 def _needs(needed: int, held: int | None, what: str) -> str:
@@ -194,10 +198,6 @@ def _assumed(found: Host) -> Iterator[str]:
                 f"a node needs {format_bytes(each.bytes_per_node)} of CPU memory to {each.instant} with the usual "
                 f"{argument}={each.way}, and has {format_bytes(held)}: give {argument} if yours is another"
             )
-
-
-def _is_beyond(needed: int, held: int | None) -> bool:
-    return held is not None and needed > held
 
 
 def host_assumptions(breakdown: Breakdown, found: Host) -> Iterator[Assumption]:

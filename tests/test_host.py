@@ -295,6 +295,14 @@ def test_a_warning_names_the_instant_that_a_node_does_not_serve_and_what_would_c
     assert answer.next_calls[0].why == "find a layout that fits"
 
 
+def test_a_node_without_headroom_is_warned_about_too():
+    answer = advisor.estimate_memory(**STAGED, cpu_memory_gib=106)
+    assert answer.decisive_verdict == "tight"
+    assert answer.warnings[0].startswith("a node has 106.0 GiB of CPU memory and needs 104.7 GiB to save")
+    assert "the host is TIGHT: 104.7 GiB of 106.0 GiB, the save decides." in memory_text(answer)
+    assert answer.warnings != advisor.estimate_memory(**STAGED, cpu_memory_gib=120).warnings
+
+
 @pytest.mark.parametrize(
     ("row", "names"),
     [
