@@ -37,7 +37,7 @@ OF_THE_NODE = ("ways", "cpu_memory")
 
 
 def suggestions(arguments: CaseArguments, found: Found, *, allow_paths: bool) -> tuple[Suggestion, ...]:
-    """A leaner loss where the loss sets the peak; what the node lacks; what would fit without offload, cheapest first."""
+    """A leaner loss where the loss sets the peak; what a node lacks; what would fit without offload, mildest first."""
     return (*_leaner_loss(found), *_ways_out(arguments, found, allow_paths=allow_paths))
 
 
