@@ -75,7 +75,7 @@ def _of_step(breakdown: Breakdown) -> tuple[HostPart, ...]:
 
 
 def _instant(case: Case, instant: Beside, line: Line, step: HostInstant) -> HostInstant:
-    """What is offloaded rests there while a checkpoint is saved; it is not yet there while weights load."""
+    """What is offloaded rests there while a checkpoint is saved, page-locked buffers of activations among it."""
     resting = step.parts if instant == SAVE else ()
     parts = (_part(line, instant, 1), *resting)
     return HostInstant(

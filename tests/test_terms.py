@@ -8,7 +8,7 @@ from typing import get_args
 import numpy as np
 import pytest
 
-from advisor import estimate, node_memory, phases, presence, symbols
+from advisor import estimate, node_instants, phases, presence, symbols
 from advisor.judge import judge
 from advisor.placement import Place
 from advisor.symbols import GLOSSARY, Values
@@ -171,7 +171,7 @@ def test_every_slot_is_placed_in_time():
     place = Place(case(**KINDS["8b full on one"]), case(**KINDS["8b full on one"]).layout)
     placed = {
         *presence.outer_presence(place), *phases.LAYER_SLOTS, *phases.WORKING_SLOTS, *phases.CHECKPOINT_SLOTS,
-        *node_memory.SLOTS.values(),
+        *node_instants.SLOTS.values(),
     }  # fmt: skip
     assert set(SLOTS) == placed
 
