@@ -91,11 +91,16 @@ class TrainedPart:
 
 def trained_part(case: Case) -> TrainedPart:
     """Read ``trainable`` and the method: adapters sit in every layer, whose own weights are frozen."""
-    layers = case.model.layers
-    if case.training.method in {"lora", "dora", "qlora"}:
-        saved = set(case.training.lora_modules_to_save)
+    training = case.training
+    if training.method in {"lora", "dora", "qlora"}:
+        saved = set(training.lora_modules_to_save)
         return TrainedPart(frozenset(), bool(saved & {"embed_tokens"}), bool(saved & {"lm_head"}), 0)
-    parts = case.training.trainable.split(",")
+    return _trained_part(training.trainable, case.model.layers)
+
+
+@lru_cache(maxsize=256)
+def _trained_part(trainable: str, layers: int) -> TrainedPart:
+    parts = trainable.split(",")
     if "all" in parts:
         return TrainedPart(frozenset(range(layers)), embedding=True, head=True, lowest=0)
     chosen = frozenset(index for part in parts for index in _chosen_layers(part, layers))
