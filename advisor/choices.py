@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from advisor.checkpoints import LOADING, SAVING, way
+from advisor.placement import MEGATRON
 from advisor.presence import PYTORCH_PIPELINES, SHARDING_FRAMEWORKS, keeps_main_gradient
 from advisor.recompute import selects_operators
 from advisor.releases import expands_key_value_heads, logits_path, quantizes_experts
@@ -58,7 +59,7 @@ def _may_wait(case: Case) -> bool:
 def _loss(case: Case) -> str:
     """What a framework means: Megatron fuses over whole logits, torchtitan's chunks never make them whole."""
     framework, loss = case.training.framework, case.training.loss
-    if framework in {"megatron", "megatron_fsdp"} and loss == "fused":
+    if framework in MEGATRON and loss == "fused":
         return "fused_logits"
     return "fused" if framework == "torchtitan" and loss == "chunked" else loss
 

@@ -255,7 +255,7 @@ def layer_presence(place: Place, sums: tuple[int, ...]) -> Mapping[str, Presence
         }
 
     presence: dict[str, Presence] = {}
-    apart = where_norms_are(place.case) != "inside"
+    apart = where_norms_are(place.model, place.case.training) != "inside"
     for slot in LAYER_SLOTS:
         kind = keeping_policies(place, slot), slot in FEED_FORWARD_SLOTS, has_no_module(slot, norms_apart=apart)
         if kind not in variants:

@@ -9,7 +9,8 @@ from typing import Final, Literal
 from advisor.columnwise import Number, at_most, choose, pick
 from advisor.phases import MODULE_SLOTS
 from advisor.placement import MEGATRON, Place
-from advisor.types.case import TILED, Case
+from advisor.types.architecture import ModelArchitecture
+from advisor.types.case import TILED, Case, Training
 from advisor.types.columns import RECOMPUTE_POLICIES
 
 #: What is made again at little cost. A flash kernel makes its scores again by itself; those that others keep, join.
@@ -78,18 +79,18 @@ def keeping_policies(place: Place, slot: str) -> tuple[int, ...]:
     For one layout, and for those that have the same policy, only that one is told.
     """
     policy, keeps_scores = place.layout.recompute, place.case.training.attention == "eager"
-    norms = where_norms_are(place.case)
+    norms = where_norms_are(place.model, place.case.training)
     if isinstance(policy, str):
         return (0 if slot in dropped_slots(policy, place.layout.recompute_modules, keeps_scores, norms) else 1,)
     kept = _keeping(slot, place.case.layout.recompute_modules, keeps_scores, norms)
     return (kept[policy],) if isinstance(policy, int) else kept
 
 
-def where_norms_are(case: Case) -> Norms:
+def where_norms_are(model: ModelArchitecture, training: Training) -> Norms:
     """Whether norms can be recomputed by themselves: Megatron's transformer_layer asks which of them exist."""
-    if case.training.framework not in MEGATRON or case.training.implementation != "fused":
+    if training.framework not in MEGATRON or training.implementation != "fused":
         return "apart"
-    return "inside_but_latent" if case.model.attention.kind == "mla" else "inside"
+    return "inside_but_latent" if model.attention.kind == "mla" else "inside"
 
 
 @cache

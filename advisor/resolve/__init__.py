@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from advisor.architecture import count_parameters, resolve_model
 from advisor.errors import AdvisorError
 from advisor.methods import adapter_parameters, check_method
+from advisor.placement import MEGATRON
 from advisor.resolve.framework import read_framework
 from advisor.resolve.hardware import read_cluster
 from advisor.resolve.layout import read_layout, with_accumulation
@@ -23,7 +24,6 @@ __all__ = ["resolve"]
 DEFAULT_HEADROOM = 0.05
 #: Generations whose tensor cores know fp16 only, and for which flash-attention 2 has no kernels.
 BEFORE_AMPERE = ("volta", "turing")
-MEGATRON = ("megatron", "megatron_fsdp")
 #: Megatron Core's pipeline schedules (core/pipeline_parallel/schedules.py).
 OWN_SCHEDULES = ("1f1b", "interleaved")
 
@@ -109,7 +109,7 @@ def _warn(ledger: Ledger, model: ModelArchitecture, training: Training, cluster:
             f"sequence_length {training.sequence_length:,} is beyond the {model.max_positions:,} positions that "
             f"{model.name} was made for: memory is computed, quality is not promised"
         )
-    if model.mtp_layers and training.framework not in ("megatron", "megatron_fsdp"):
+    if model.mtp_layers and training.framework not in MEGATRON:
         ledger.warnings.append(
             f"{model.name}'s {model.mtp_layers} multi-token-prediction module(s) are not counted outside Megatron"
         )

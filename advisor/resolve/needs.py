@@ -7,6 +7,7 @@ from typing import Any
 
 from advisor.errors import AdvisorError
 from advisor.methods import ADAPTER_METHODS
+from advisor.recompute import where_norms_are
 from advisor.releases import tells
 from advisor.types.architecture import ModelArchitecture
 from advisor.types.arguments import CaseArguments
@@ -97,7 +98,11 @@ def idle_arguments(
         yield "moe_imbalance changes nothing: moe_capacity_factor bounds what the busiest expert rank gets"
     for name in sorted(_absent_modules(model).intersection(layout.recompute_modules)):
         yield f"recompute_modules: {name} changes nothing, {model.name} has no such module"
-    if "layernorm" in layout.recompute_modules and _has_norms_inside(model, training):
+    if (
+        "layernorm" in layout.recompute_modules
+        and model.experts is None
+        and where_norms_are(model, training) == "inside"
+    ):
         yield (
             f"recompute_modules: layernorm changes nothing, {training.framework} has the norms of {model.name} inside "
             "its linear layers"
@@ -127,12 +132,6 @@ def _idle_in_layout(arguments: CaseArguments, training: Training, layout: Layout
     divides = layout.zero_stage >= training.recipe.weights_divided_from
     if arguments.reshard_after_forward is False and layout.zero_stage != 2 and not divides:  # noqa: PLR2004 - its own
         yield "reshard_after_forward counts only where ranks share the weights, as with fsdp2 or zero_stage=3"
-
-
-def _has_norms_inside(model: ModelArchitecture, training: Training) -> bool:
-    """Transformer Engine puts a norm into the linear layer after it, but before experts and latent attention."""
-    fused = training.framework in ("megatron", "megatron_fsdp") and training.implementation == "fused"
-    return fused and model.experts is None and model.attention.kind != "mla"
 
 
 def _absent_modules(model: ModelArchitecture) -> set[str]:

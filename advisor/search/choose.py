@@ -15,6 +15,7 @@ from advisor.search import cost
 from advisor.search.room import is_unknown, limit_bytes, times_too_large
 from advisor.search.space import cores_of, with_choices
 from advisor.types.case import Case, Layout
+from advisor.units import format_gpus
 
 if TYPE_CHECKING:
     from advisor.constraints.rules import Ladder, Rung
@@ -131,7 +132,7 @@ def search(case: Case, *, on_the_gpus: bool = False) -> Found:
         if any(best) and budget.is_spent_before("lower rungs"):
             break
         budget.refuse_when_spent(f"{rung.id} in {case.training.framework}")
-        progress.tell(f"{case.training.framework} on {case.cluster.gpus:,} GPUs, {rung.id}")
+        progress.tell(f"{case.training.framework} on {format_gpus(case.cluster.gpus)}, {rung.id}")
         opened.append(_judged(case, rung, cores, limit))
         best.append(_best(case, opened[-1], ladder))
         if _settled(case, best, opened):
